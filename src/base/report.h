@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where checks send what they find: each finding is one sentence about one file. */
+#pragma once
+
+#include <stdint.h>
+
+#include "macros.h"
+
+enum stfs_severity {
+	STFS_WARNING,   /* odd, but readable */
+	STFS_VIOLATION, /* breaks a rule: the file must not be used */
+};
+
+/* How many sentences of a severity are formatted for one report; the rest are only counted. */
+#define STFS_REPORT_MAX 100
+
+/*
+ * Embedded, owned by the caller of a check. `emit` gets each finding (the text is valid during the call only, already
+ * escaped, without a final newline or file name); `file` is set by whoever opens a file, as it should be shown (escaped).
+ */
+struct stfs_report {
+	void (*emit)(void *user, enum stfs_severity severity, const char *file, const char *sentence);
+	void *user;
+	const char *file;
+	uint64_t violations;
+	uint64_t warnings;
+};
+
+/* Reports one finding. Sentences beyond STFS_REPORT_MAX of a severity are counted, not formatted. */
+void stfs_report_add(struct stfs_report *report, enum stfs_severity severity, const char *fmt, ...) STFS_PRINTF(3, 4);
+
+/* Short forms of stfs_report_add. */
+#define stfs_warn(report, ...) stfs_report_add(report, STFS_WARNING, __VA_ARGS__)
+#define stfs_violation(report, ...) stfs_report_add(report, STFS_VIOLATION, __VA_ARGS__)
