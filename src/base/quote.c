@@ -118,5 +118,6 @@ int stfs_append_printable(struct stfs_buf *buf, struct stfs_slice s)
 		s.p += used;
 		s.len -= used;
 	}
-	return r;
+	/* An empty name must leave an empty C string too. */
+	return r < 0 ? r : stfs_buf_append(buf, "", 0);
 }

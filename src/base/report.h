@@ -2,6 +2,7 @@
 /* Where checks send what they find: each finding is one sentence about one file. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "macros.h"
@@ -26,8 +27,26 @@ struct stfs_report {
 	uint64_t warnings;
 };
 
-/* Reports one finding. Sentences beyond STFS_REPORT_MAX of a severity are counted, not formatted. */
-void stfs_report_add(struct stfs_report *report, enum stfs_severity severity, const char *fmt, ...) STFS_PRINTF(3, 4);
+/* Formats and emits one finding, uncounted: use the macros below. */
+void stfs_report_emit(struct stfs_report *report, enum stfs_severity severity, const char *fmt, ...) STFS_PRINTF(3, 4);
+
+/* Counts a finding. Returns false when enough sentences of its severity have been told. */
+static inline bool stfs_report_count(struct stfs_report *report, enum stfs_severity severity)
+{
+	uint64_t *count = severity == STFS_VIOLATION ? &report->violations : &report->warnings;
+
+	return (*count)++ < STFS_REPORT_MAX;
+}
+
+/*
+ * Reports one finding: report, severity, format and arguments. A macro, because a hostile file has millions of findings:
+ * beyond STFS_REPORT_MAX of a severity they are only counted and the arguments (quoted names) are not even computed.
+ */
+#define stfs_report_add(report, severity, ...)                                    \
+	do {                                                                      \
+		if (stfs_report_count((report), (severity)))                      \
+			stfs_report_emit((report), (severity), __VA_ARGS__);      \
+	} while (0)
 
 /* Short forms of stfs_report_add. */
 #define stfs_warn(report, ...) stfs_report_add(report, STFS_WARNING, __VA_ARGS__)

@@ -64,41 +64,10 @@ static int parse_dtype(struct stfs_header_parser *parser, struct stfs_tensor *te
 	return 0;
 }
 
-/*
- * Reads a list of whole numbers: their count into *ret_n, the text of the first into *ret_text, the first two of them
- * into `head`. Returns 1 when it is one, 0 when it is something else (the place is then unchanged), or -EBADMSG.
- */
-static int scan_numbers(struct stfs_json *json, uint64_t head[2], uint32_t *ret_n, const char **ret_text)
-{
-	struct stfs_json start = *json;
-	uint32_t n = 0;
-	int r;
-
-	if (stfs_json_peek(json) != '[')
-		return 0;
-	r = stfs_json_enter(json, '[');
-	if (r < 0)
-		return r;
-	*ret_text = json->p;
-	while ((r = stfs_json_more(json, ']', n == 0)) > 0) {
-		uint64_t v;
-
-		if (stfs_json_uint(json, &v) < 0) {
-			*json = start;
-			return 0;
-		}
-		if (n < 2)
-			head[n] = v;
-		n++;
-	}
-	*ret_n = n;
-	return r < 0 ? r : 1;
-}
-
 static int parse_shape(struct stfs_header_parser *parser, struct stfs_tensor *tensor)
 {
 	uint64_t head[2];
-	int r = scan_numbers(&parser->json, head, &tensor->rank, &tensor->dims);
+	int r = stfs_json_uint_list(&parser->json, head, &tensor->rank, &tensor->dims);
 
 	if (r < 0)
 		return stfs_header_grammar_error(parser);
@@ -111,7 +80,7 @@ static int parse_offsets(struct stfs_header_parser *parser, struct stfs_tensor *
 	struct stfs_json start = parser->json;
 	uint64_t head[2] = { 0, 0 };
 	uint32_t n = 0;
-	int r = scan_numbers(&parser->json, head, &n, &numbers);
+	int r = stfs_json_uint_list(&parser->json, head, &n, &numbers);
 
 	if (r < 0)
 		return stfs_header_grammar_error(parser);

@@ -40,13 +40,6 @@ int stfs_json_fail(struct stfs_json *json, const char *what)
 	return -EBADMSG;
 }
 
-int stfs_json_peek(struct stfs_json *json)
-{
-	while (json->p < json->end && (*json->p == ' ' || *json->p == '\n' || *json->p == '\r' || *json->p == '\t'))
-		json->p++;
-	return json->p < json->end ? (uint8_t)*json->p : -1;
-}
-
 int stfs_json_enter(struct stfs_json *json, char open)
 {
 	if (stfs_json_peek(json) != open)
@@ -135,6 +128,29 @@ static int scan_escape(struct stfs_json *json)
 	return low >= 0xdc00 && low <= 0xdfff ? 0 : stfs_json_fail(json, "a low surrogate after a high one");
 }
 
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* True when one of eight bytes is a quote, a backslash or a control character (each test finds a zero byte, or less). */
+static bool has_special(uint64_t word)
+{
+	uint64_t quote = word ^ EACH('"'), backslash = word ^ EACH('\\');
+
+	return (((word - EACH(0x20)) & ~word) | ((quote - EACH(1)) & ~quote) | ((backslash - EACH(1)) & ~backslash)) & EACH(0x80);
+}
+
+/* Steps over bytes of a string that stand for themselves, eight at a time. */
+static void skip_plain(struct stfs_json *json)
+{
+	uint64_t word;
+
+	while (json->end - json->p >= (ptrdiff_t)sizeof(word)) {
+		memcpy(&word, json->p, sizeof(word));
+		if (has_special(word))
+			return;
+		json->p += sizeof(word);
+	}
+}
+
 int stfs_json_string(struct stfs_json *json, struct stfs_json_string *ret)
 {
 	bool escaped = false;
@@ -144,6 +160,7 @@ int stfs_json_string(struct stfs_json *json, struct stfs_json_string *ret)
 		return stfs_json_fail(json, "a string");
 	start = ++json->p;
 	for (;;) {
+		skip_plain(json);
 		if (json->p >= json->end)
 			return stfs_json_fail(json, "the closing '\"' of a string");
 		if (*json->p == '"')
@@ -189,22 +206,52 @@ static bool is_digit(const struct stfs_json *json, const char *p)
 
 int stfs_json_uint(struct stfs_json *json, uint64_t *ret)
 {
+	const char *p, *start;
 	uint64_t v = 0;
-	const char *p;
 
 	stfs_json_peek(json);
-	p = json->p;
-	if (!is_digit(json, p) || (*p == '0' && is_digit(json, p + 1)))
+	start = p = json->p;
+	/* No 19 digits overflow; the text ends in a NUL, so that no end need be looked for. */
+	for (; *p >= '0' && *p <= '9' && p - start < 19; p++)
+		v = v * 10 + (uint64_t)(*p - '0');
+	if (p == start || (*start == '0' && p - start > 1))
 		return stfs_json_fail(json, "a whole number");
-	for (; is_digit(json, p); p++) {
+	for (; *p >= '0' && *p <= '9'; p++) {
 		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
 			return stfs_json_fail(json, "a number below 2^64");
 	}
-	if (p < json->end && (*p == '.' || *p == 'e' || *p == 'E'))
+	if (*p == '.' || *p == 'e' || *p == 'E')
 		return stfs_json_fail(json, "a whole number without fraction or exponent");
 	json->p = p;
 	*ret = v;
 	return 0;
+}
+
+int stfs_json_uint_list(struct stfs_json *json, uint64_t head[2], uint32_t *ret_n, const char **ret_text)
+{
+	struct stfs_json start = *json;
+	uint32_t n = 0;
+	int r;
+
+	if (stfs_json_peek(json) != '[')
+		return 0;
+	r = stfs_json_enter(json, '[');
+	if (r < 0)
+		return r;
+	*ret_text = json->p;
+	while ((r = stfs_json_more(json, ']', n == 0)) > 0) {
+		uint64_t v;
+
+		if (stfs_json_uint(json, &v) < 0) {
+			*json = start;
+			return 0;
+		}
+		if (n < 2)
+			head[n] = v;
+		n++;
+	}
+	*ret_n = n;
+	return r < 0 ? r : 1;
 }
 
 /*

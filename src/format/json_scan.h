@@ -31,7 +31,12 @@ struct stfs_json_string {
 void stfs_json_init(struct stfs_json *json, struct stfs_slice text);
 
 /* Skips blanks (space, tab, CR, LF); the next byte, or -1 at the end. */
-int stfs_json_peek(struct stfs_json *json);
+static inline int stfs_json_peek(struct stfs_json *json)
+{
+	while (json->p < json->end && (*json->p == ' ' || *json->p == '\n' || *json->p == '\r' || *json->p == '\t'))
+		json->p++;
+	return json->p < json->end ? (uint8_t)*json->p : -1;
+}
 
 /* Enters an object or array: `open` is '{' or '['. Returns 0 or -EBADMSG. */
 int stfs_json_enter(struct stfs_json *json, char open);
@@ -47,6 +52,12 @@ int stfs_json_string(struct stfs_json *json, struct stfs_json_string *ret);
 
 /* Reads a member's key and its colon. Returns 0 or -EBADMSG. */
 int stfs_json_key(struct stfs_json *json, struct stfs_json_string *ret);
+
+/*
+ * Reads a list of whole numbers (as stfs_json_uint): how many into *ret_n, the first two into `head`, and in *ret_text
+ * where the first stands. Returns 1, 0 when the value is something else (the place is then unchanged), or -EBADMSG.
+ */
+int stfs_json_uint_list(struct stfs_json *json, uint64_t head[2], uint32_t *ret_n, const char **ret_text);
 
 /* Reads plain digits without sign, fraction or exponent, 0 to 2^64-1. Returns 0, or -EBADMSG with the place unchanged. */
 int stfs_json_uint(struct stfs_json *json, uint64_t *ret);

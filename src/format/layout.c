@@ -45,41 +45,47 @@ uint64_t stfs_tensor_elements(const struct stfs_tensor *tensor)
 }
 
 /* "F32 [2,3]" for a message, cut when the shape is long. */
-static void describe_type(const struct stfs_tensor *tensor, char *ret, size_t size)
+struct type_text {
+	char text[160];
+};
+
+static struct type_text describe_type(const struct stfs_tensor *tensor)
 {
 	struct stfs_dims dims = stfs_tensor_dims(tensor);
-	size_t n = (size_t)snprintf(ret, size, "%s [", stfs_dtype_info(tensor->dtype)->name);
+	struct type_text ret;
+	size_t size = sizeof(ret.text), n;
 	const char *separator = "";
 	uint64_t dim;
 
+	n = (size_t)snprintf(ret.text, size, "%s [", stfs_dtype_info(tensor->dtype)->name);
 	while (stfs_dims_next(&dims, &dim)) {
 		if (size - n < 32) {
-			snprintf(ret + n, size - n, "%s…]", separator);
-			return;
+			n += (size_t)snprintf(ret.text + n, size - n, "%s…", separator);
+			break;
 		}
-		n += (size_t)snprintf(ret + n, size - n, "%s%" PRIu64, separator, dim);
+		n += (size_t)snprintf(ret.text + n, size - n, "%s%" PRIu64, separator, dim);
 		separator = ",";
 	}
-	snprintf(ret + n, size - n, "]");
+	snprintf(ret.text + n, size - n, "]");
+	return ret;
 }
 
 /* Rules 7 to 10: the size that shape and dtype ask for is what the offsets span. */
 static void check_extent(const struct stfs_tensor *tensor, struct stfs_report *report)
 {
 	uint64_t elements, bits;
-	char type[160];
 
-	describe_type(tensor, type, sizeof(type));
 	if (!count_elements(tensor, &elements) || !stfs_mul(elements, stfs_dtype_info(tensor->dtype)->bits, &bits)) {
-		stfs_violation(report, "tensor %s: overflow computing the size of %s", stfs_quote(tensor->name).text, type);
+		stfs_violation(report, "tensor %s: overflow computing the size of %s", stfs_quote(tensor->name).text,
+			       describe_type(tensor).text);
 	} else if (bits % 8 != 0) {
 		stfs_violation(report, "tensor %s: %s is %" PRIu64 " bits, which do not end up at a byte boundary",
-			       stfs_quote(tensor->name).text, type, bits);
+			       stfs_quote(tensor->name).text, describe_type(tensor).text, bits);
 	} else if (tensor->end >= tensor->begin && tensor->end - tensor->begin != bits / 8) {
 		stfs_violation(report,
 			       "tensor %s: %s needs %" PRIu64 " bytes, data_offsets [%" PRIu64 ",%" PRIu64 "] hold %" PRIu64,
-			       stfs_quote(tensor->name).text, type, bits / 8, tensor->begin, tensor->end,
-			       tensor->end - tensor->begin);
+			       stfs_quote(tensor->name).text, describe_type(tensor).text, bits / 8, tensor->begin,
+			       tensor->end, tensor->end - tensor->begin);
 	}
 }
 
@@ -87,21 +93,19 @@ static void check_extent(const struct stfs_tensor *tensor, struct stfs_report *r
 static void check_begin(const struct stfs_tensor *tensor, const struct stfs_tensor *previous, uint64_t expected,
 			struct stfs_report *report)
 {
-	struct stfs_quoted name = stfs_quote(tensor->name);
-
 	if (tensor->end < tensor->begin)
 		stfs_violation(report, "invalid offset for tensor %s: data_offsets [%" PRIu64 ",%" PRIu64 "] end before they begin",
-			       name.text, tensor->begin, tensor->end);
+			       stfs_quote(tensor->name).text, tensor->begin, tensor->end);
 	else if (tensor->begin > expected)
 		stfs_violation(report,
 			       "invalid offset for tensor %s: expected to begin at %" PRIu64 ", found %" PRIu64 " (%" PRIu64
 			       " bytes belong to no tensor)",
-			       name.text, expected, tensor->begin, tensor->begin - expected);
+			       stfs_quote(tensor->name).text, expected, tensor->begin, tensor->begin - expected);
 	else if (tensor->begin < expected)
 		stfs_violation(report,
 			       "invalid offset for tensor %s: expected to begin at %" PRIu64 ", found %" PRIu64
 			       " (its bytes overlap those of tensor %s)",
-			       name.text, expected, tensor->begin, previous ? stfs_quote(previous->name).text : "none");
+			       stfs_quote(tensor->name).text, expected, tensor->begin, previous ? stfs_quote(previous->name).text : "none");
 }
 
 /* Rule 11: the last tensor ends where the file ends. */
