@@ -6,7 +6,7 @@
 
 int stfs_array_grow(void **array, uint32_t n, uint32_t *cap, uint32_t max, size_t size)
 {
-	uint64_t wanted;
+	uint64_t wanted, bytes;
 	void *p;
 
 	if (n < *cap)
@@ -15,7 +15,9 @@ int stfs_array_grow(void **array, uint32_t n, uint32_t *cap, uint32_t max, size_
 		return -EFBIG;
 	wanted = *cap ? (uint64_t)*cap * 2 : 64;
 	wanted = STFS_MIN(wanted, max);
-	p = reallocarray(*array, wanted, size);
+	if (__builtin_mul_overflow(wanted, size, &bytes))
+		return -ENOMEM;
+	p = realloc(*array, bytes);
 	if (!p)
 		return -ENOMEM;
 	*array = p;
