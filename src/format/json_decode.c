@@ -5,19 +5,11 @@
 #include <json.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* Decoded strings lie in blocks, so that a million of them are not a million allocations. */
-#define BLOCK_SIZE ((size_t)64 * 1024)
-
-struct block {
-	struct block *next;
-	size_t used, size;
-	char data[];
-};
+#include "arena.h"
 
 struct stfs_decoded {
-	struct block *blocks; /* newest first */
+	struct stfs_arena strings;
 	struct json_tokener *tokener;
 };
 
@@ -38,34 +30,10 @@ void stfs_decoded_free(struct stfs_decoded *decoded)
 {
 	if (!decoded)
 		return;
-	while (decoded->blocks) {
-		struct block *next = decoded->blocks->next;
-
-		free(decoded->blocks);
-		decoded->blocks = next;
-	}
+	stfs_arena_fini(&decoded->strings);
 	if (decoded->tokener)
 		json_tokener_free(decoded->tokener);
 	free(decoded);
-}
-
-static int store_bytes(struct stfs_decoded *decoded, const char *p, size_t len, struct stfs_slice *ret)
-{
-	struct block *block = decoded->blocks;
-
-	if (!block || block->size - block->used < len) {
-		size_t size = len > BLOCK_SIZE ? len : BLOCK_SIZE;
-
-		block = malloc(sizeof(*block) + size);
-		if (!block)
-			return -ENOMEM;
-		*block = (struct block){ .next = decoded->blocks, .size = size };
-		decoded->blocks = block;
-	}
-	memcpy(block->data + block->used, p, len);
-	*ret = (struct stfs_slice){ block->data + block->used, len };
-	block->used += len;
-	return 0;
 }
 
 /*
@@ -100,7 +68,10 @@ int stfs_json_decode(struct stfs_decoded *decoded, const struct stfs_json_string
 	if (!object)
 		return -EBADMSG;
 	if (json_object_is_type(object, json_type_string))
-		r = store_bytes(decoded, json_object_get_string(object), (size_t)json_object_get_string_len(object), ret);
+		r = stfs_arena_copy(&decoded->strings,
+				    (struct stfs_slice){ json_object_get_string(object),
+							 (size_t)json_object_get_string_len(object) },
+				    ret);
 	else
 		r = -EBADMSG;
 	json_object_put(object);
