@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Carrying a plan out: the model's files are built anew beside the old ones and take their names, all or none. A crash at any
+ * point leaves the old model or the new one; what it left half done is finished or undone by stfs_commit_recover.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "copy.h"
+#include "plan.h"
+#include "view_edit.h"
+
+struct stfs_commit_options {
+	struct stfs_plan_options plan;
+	const char *output; /* build there instead, a file or (ending in '/', or for a sharded model) a directory; NULL: in place */
+	bool dry_run;       /* plan and check, write nothing */
+	/* Called now and then with bytes written and in all; may be NULL. Non-zero stops the commit with -ECANCELED. */
+	int (*progress)(void *user, uint64_t done, uint64_t total);
+	void *user;
+};
+
+/* What was done. */
+struct stfs_commit_result {
+	bool nothing;      /* nothing was staged: no file was touched */
+	bool link_replaced; /* a symlink into a Hugging Face cache now is a file of its own; the blob was not touched */
+	bool not_durable;  /* the new model is in place, but the folder could not be synced: a power cut may bring the old one back */
+	uint32_t files;    /* written */
+	uint64_t bytes;    /* of them */
+	struct stfs_copy_stats stats;
+	double seconds;
+};
+
+/*
+ * Commits what is staged in `view`. While it runs the view can be read, and edits answer -EBUSY. Everything that stands in the
+ * way is a violation in `report`, and then nothing is changed: not the model, not what is staged, and no file is left behind.
+ * After success in place the view shows the new model with nothing staged but scratch files; inode numbers stay.
+ * Returns 0, -EINVAL (not committable), -ESTALE (the model changed underneath), -ENOSPC (also computed before writing),
+ * -EEXIST (the output is there), -EBUSY (another commit runs), -EROFS, -ECANCELED, -errno.
+ */
+int stfs_view_commit(struct stfs_view *view, const struct stfs_commit_options *options, struct stfs_report *report,
+		     struct stfs_commit_result *ret);
+
+/*
+ * Finishes or undoes what a crash during a commit left: called with the lock of `stage` held, before the model is opened.
+ * `dir_fd` is the model's folder. Returns 0, or -errno with a violation in `report`.
+ */
+int stfs_commit_recover(struct stfs_stage *stage, int dir_fd, struct stfs_report *report);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of content share. Nobody else includes this. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "content.h"
+#include "ranges.h"
+
+/*
+ * Three states: a text in memory (`in_memory`); a run of the model, untouched (`number` 0); staged bytes, over a run or, when
+ * `whole`, alone. `lock` protects all but ino and refs.
+ */
+struct stfs_content {
+	atomic_uint refs;
+	uint64_t ino;
+	pthread_mutex_t lock;
+	struct stfs_file_attr attr;
+	uint64_t size;
+	bool edited;
+	bool dropped;       /* gone from the tree: staged bytes go with the last reference */
+	bool handed_on;     /* the staged bytes are another content's: never removed by this one */
+	const char *damage;
+	unsigned long long bound; /* generation of the journal that knows this content */
+
+	bool in_memory;
+	struct stfs_buf text;
+
+	struct stfs_snapshot *file; /* of the run, one reference; kept until the end, since extents point into it */
+	uint64_t run_begin, run_size; /* bytes 0 to run_size that are not staged are the model's */
+
+	struct stfs_stage *stage; /* borrowed, once there are staged bytes */
+	uint64_t number, shift;   /* the staged file, and where in it byte 0 is */
+	int fd;                   /* -1 while nobody has it open */
+	unsigned openers;
+	/* What extents of before a commit may still point to; let go when nobody has the file open. */
+	int retired_fd;
+	struct stfs_snapshot *retired_file;
+	bool whole;
+	struct stfs_ranges ranges; /* unused when whole */
+	uint64_t synced_size;      /* whole: size when it was last synced, UINT64_MAX for never */
+};
+
+/* Opens the staged file when it is not. Called with the lock held. */
+int stfs_content_need_fd(struct stfs_content *content);
+
+/* Closes the staged file when nobody has it open. Called with the lock held. */
+void stfs_content_release_fd(struct stfs_content *content);
+
+/* Appends a record about this content: its ino, then `payload` (borrowed, may be empty). */
+int stfs_content_journal(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
+			 struct stfs_slice payload) STFS_MUST_CHECK;
+
+/* The same for a record of numbers. */
+int stfs_content_journal_numbers(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
+				 const uint64_t *numbers, size_t n) STFS_MUST_CHECK;
+
+/* An object with nothing in it. */
+int stfs_content_alloc(uint64_t ino, const struct stfs_file_attr *attr, struct stfs_content **ret) STFS_MUST_CHECK;
+
+/* Reads bytes of the run into `data` with pread, the file's identity checked before and after. */
+int stfs_content_read_run(struct stfs_content *content, uint64_t offset, void *data, size_t len) STFS_MUST_CHECK;

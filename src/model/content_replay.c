@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Content from the records of a journal, and back. */
+#include <errno.h>
+#include <string.h>
+
+#include "content_private.h"
+
+#define DAMAGE_POWER "a power cut may have taken bytes that were never synced"
+
+static bool take_numbers(struct stfs_slice *payload, uint64_t *ret, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!stfs_payload_take_u64(payload, &ret[i]))
+			return false;
+	}
+	return payload->len == 0;
+}
+
+static int replay_text(struct stfs_content *content, struct stfs_slice payload)
+{
+	struct stfs_slice bytes;
+	int r;
+
+	if (!stfs_payload_take_bytes(&payload, &bytes) || bytes.len > STFS_SMALL_MAX || content->number)
+		return -EBADMSG;
+	content->text.len = 0;
+	r = stfs_buf_append(&content->text, bytes.p, bytes.len);
+	if (r < 0)
+		return r;
+	content->in_memory = true;
+	content->run_size = 0;
+	content->size = bytes.len;
+	content->damage = NULL;
+	return 0;
+}
+
+static int replay_staged(struct stfs_content *content, struct stfs_stage *stage, struct stfs_slice payload)
+{
+	uint64_t v[4];
+
+	if (!take_numbers(&payload, v, 4) || v[0] == 0 || v[2] > INT64_MAX || v[1] > INT64_MAX - v[2])
+		return -EBADMSG;
+	content->stage = stage;
+	content->number = v[0];
+	content->size = v[1];
+	content->shift = v[2];
+	content->whole = !v[3];
+	content->in_memory = false;
+	stfs_buf_fini(&content->text);
+	if (content->whole) {
+		content->run_size = 0;
+		stfs_ranges_fini(&content->ranges);
+	}
+	return 0;
+}
+
+static int replay_range(struct stfs_content *content, bool same_boot, struct stfs_slice payload)
+{
+	uint64_t v[2];
+
+	if (!take_numbers(&payload, v, 2) || v[0] >= v[1] || v[1] > INT64_MAX || content->whole || !content->number)
+		return -EBADMSG;
+	content->size = STFS_MAX(content->size, v[1]);
+	if (!same_boot)
+		content->damage = DAMAGE_POWER; /* until a SYNCED comes */
+	return stfs_ranges_add(&content->ranges, v[0], v[1], NULL);
+}
+
+static int replay_size(struct stfs_content *content, struct stfs_slice payload)
+{
+	uint64_t size;
+
+	if (!take_numbers(&payload, &size, 1) || size > INT64_MAX || content->whole || !content->number)
+		return -EBADMSG;
+	stfs_ranges_cut(&content->ranges, size);
+	content->run_size = STFS_MIN(content->run_size, size);
+	content->size = size;
+	if (size == 0)
+		content->damage = NULL;
+	return 0;
+}
+
+static int replay_synced(struct stfs_content *content, struct stfs_slice payload)
+{
+	if (!take_numbers(&payload, &content->synced_size, 1))
+		return -EBADMSG;
+	if (content->damage && strcmp(content->damage, DAMAGE_POWER) == 0)
+		content->damage = NULL;
+	return 0;
+}
+
+static int replay_attr(struct stfs_content *content, struct stfs_slice payload)
+{
+	uint64_t v[5];
+
+	if (!take_numbers(&payload, v, 5))
+		return -EBADMSG;
+	content->attr = (struct stfs_file_attr){
+		.perm = (mode_t)(v[0] & 07777),
+		.uid = (uid_t)v[1],
+		.gid = (gid_t)v[2],
+		.mtime = { (time_t)v[3], (long)(v[4] % 1000000000) },
+	};
+	return 0;
+}
+
+int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, bool same_boot,
+			const struct stfs_record *record, struct stfs_slice payload)
+{
+	switch ((enum stfs_record_type)record->type) {
+	case STFS_RECORD_ATTR:
+		return replay_attr(content, payload);
+	case STFS_RECORD_SYNCED:
+		return replay_synced(content, payload);
+	default:
+		break;
+	}
+	content->edited = true;
+	content->attr.mtime = (struct timespec){ (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) };
+	switch ((enum stfs_record_type)record->type) {
+	case STFS_RECORD_TEXT:
+		return replay_text(content, payload);
+	case STFS_RECORD_STAGED:
+		return replay_staged(content, stage, payload);
+	case STFS_RECORD_RANGE:
+		return replay_range(content, same_boot, payload);
+	case STFS_RECORD_SIZE:
+		return replay_size(content, payload);
+	case STFS_RECORD_DAMAGED:
+		content->damage = "a write to it failed";
+		return 0;
+	default:
+		return -EBADMSG;
+	}
+}
+
+int stfs_content_replay_end(struct stfs_content *content, bool same_boot)
+{
+	struct stat st;
+	int r;
+
+	if (!content->number)
+		return 0;
+	r = stfs_content_need_fd(content);
+	if (r < 0)
+		return r;
+	r = fstat(content->fd, &st) < 0 ? -errno : 0;
+	stfs_content_release_fd(content);
+	if (r < 0 || !content->whole)
+		return r;
+	content->size = (uint64_t)st.st_size > content->shift ? (uint64_t)st.st_size - content->shift : 0;
+	if (!same_boot && content->size != content->synced_size)
+		content->damage = DAMAGE_POWER;
+	if (st.st_mtim.tv_sec > content->attr.mtime.tv_sec)
+		content->attr.mtime = st.st_mtim;
+	return 0;
+}
+
+static int dump_record(struct stfs_content *content, struct stfs_journal *journal, enum stfs_record_type type,
+		       const uint64_t *numbers, size_t n, const struct stfs_slice *bytes)
+{
+	_cleanup_buf_ struct stfs_buf payload = { 0 };
+	int r = stfs_payload_u64(&payload, content->ino);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = stfs_payload_u64(&payload, numbers[i]);
+	if (r == 0 && bytes)
+		r = stfs_payload_bytes(&payload, *bytes);
+	return r < 0 ? r : stfs_journal_append(journal, type, stfs_buf_slice(&payload));
+}
+
+int stfs_content_dump(struct stfs_content *content, struct stfs_journal *journal)
+{
+	const struct stfs_file_attr *attr = &content->attr;
+	struct stfs_slice text;
+	int r;
+
+	pthread_mutex_lock(&content->lock);
+	text = stfs_buf_slice(&content->text);
+	if (content->in_memory)
+		r = dump_record(content, journal, STFS_RECORD_TEXT, NULL, 0, &text);
+	else if (content->whole)
+		r = dump_record(content, journal, STFS_RECORD_STAGED,
+				(uint64_t[]){ content->number, content->size, content->shift, 0 }, 4, NULL);
+	else
+		r = -EINVAL; /* it leans on the model: stfs_content_detach comes first */
+	if (r == 0 && content->whole && content->synced_size != UINT64_MAX)
+		r = dump_record(content, journal, STFS_RECORD_SYNCED, &content->synced_size, 1, NULL);
+	if (r == 0 && content->damage)
+		r = dump_record(content, journal, STFS_RECORD_DAMAGED, NULL, 0, NULL);
+	if (r == 0)
+		r = dump_record(content, journal, STFS_RECORD_ATTR,
+				(uint64_t[]){ attr->perm, attr->uid, attr->gid, (uint64_t)attr->mtime.tv_sec,
+					      (uint64_t)attr->mtime.tv_nsec },
+				5, NULL);
+	pthread_mutex_unlock(&content->lock);
+	return r;
+}

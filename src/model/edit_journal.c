@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changes of names as records of the journal. */
+#include "edit_private.h"
+
+#include <errno.h>
+
+/* Appends the path of an entry, there or not, as a counted string. */
+static int append_path(struct stfs_view *view, struct stfs_buf *payload, uint32_t dir, struct stfs_slice name)
+{
+	_cleanup_buf_ struct stfs_buf path = { 0 };
+	int r = stfs_tree_path(&view->tree, STFS_NODE_ROOT, dir, &path);
+
+	if (r == 0 && path.len)
+		r = stfs_buf_append_char(&path, '/');
+	if (r == 0)
+		r = stfs_buf_append(&path, name.p, name.len);
+	return r < 0 ? r : stfs_payload_bytes(payload, stfs_buf_slice(&path));
+}
+
+int stfs_edit_journal_new(struct stfs_view *view, enum stfs_record_type type, uint64_t ino, uint32_t dir,
+		       struct stfs_slice name, const struct stfs_file_attr *attr)
+{
+	_cleanup_buf_ struct stfs_buf payload = { 0 };
+	int r = stfs_payload_u64(&payload, ino);
+
+	if (r == 0)
+		r = append_path(view, &payload, dir, name);
+	if (r == 0)
+		r = stfs_payload_u64(&payload, attr->perm);
+	if (r == 0)
+		r = stfs_payload_u64(&payload, attr->uid);
+	if (r == 0)
+		r = stfs_payload_u64(&payload, attr->gid);
+	return r < 0 ? r : stfs_journal_append(stfs_stage_journal(view->stage), type, stfs_buf_slice(&payload));
+}
+
+int stfs_edit_journal_rename(struct stfs_view *view, uint32_t dir, struct stfs_slice name, uint32_t new_dir,
+			  struct stfs_slice new_name)
+{
+	_cleanup_buf_ struct stfs_buf payload = { 0 };
+	int r = append_path(view, &payload, dir, name);
+
+	if (r == 0)
+		r = append_path(view, &payload, new_dir, new_name);
+	if (r < 0)
+		return r;
+	return stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_RENAME, stfs_buf_slice(&payload));
+}
+
+int stfs_edit_journal_remove(struct stfs_view *view, uint32_t dir, struct stfs_slice name)
+{
+	_cleanup_buf_ struct stfs_buf payload = { 0 };
+	int r = append_path(view, &payload, dir, name);
+
+	if (r < 0)
+		return r;
+	return stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_REMOVE, stfs_buf_slice(&payload));
+}
+
+int stfs_edit_bind(struct stfs_view *view, struct stfs_content *content)
+{
+	unsigned long long generation = atomic_load(&view->journal_generation);
+	_cleanup_buf_ struct stfs_buf payload = { 0 };
+	uint32_t node;
+	int r;
+
+	if (stfs_content_is_bound(content, generation))
+		return 0;
+	node = stfs_tree_find(&view->tree, stfs_change_id_of_ino(stfs_content_ino(content)));
+	/* A file that was removed while it is open: nobody will ask for its bytes again. */
+	if (node == STFS_NODE_NONE || view->tree.nodes[node].kind != STFS_NODE_OWN ||
+	    stfs_view_content(view, node) != content)
+		return 0;
+	r = stfs_payload_u64(&payload, stfs_content_ino(content));
+	if (r == 0)
+		r = append_path(view, &payload, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node));
+	if (r == 0)
+		r = stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_BIND, stfs_buf_slice(&payload));
+	if (r == 0)
+		stfs_content_set_bound(content, generation);
+	return r;
+}

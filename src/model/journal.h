@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The journal: a file of checksummed records that says what was done to a tree, in order. This module knows records, not
+ * what they mean.
+ *
+ * Layout: a head of 16 bytes (magic "STFSJ1\n\0", 8 bytes zero), then records, each: length of the payload (u32), CRC-32 of
+ * type, time and payload (u32), time in nanoseconds (u64), type (u32), 4 bytes zero, payload, zeros up to a multiple of 8.
+ * All numbers little-endian.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "diag.h"
+#include "os.h"
+#include "slice.h"
+
+#define STFS_JOURNAL_RECORD_MAX ((size_t)64 * 1024 * 1024) /* bytes of one payload */
+
+/* Builds a payload: numbers and strings, one after the other. All append and return 0 or -ENOMEM. */
+int stfs_payload_u64(struct stfs_buf *payload, uint64_t v) STFS_MUST_CHECK;
+int stfs_payload_bytes(struct stfs_buf *payload, struct stfs_slice bytes) STFS_MUST_CHECK; /* length first */
+
+/* Reads a payload back. Each returns false when it ends too early. The bytes are borrowed. */
+bool stfs_payload_take_u64(struct stfs_slice *payload, uint64_t *ret);
+bool stfs_payload_take_bytes(struct stfs_slice *payload, struct stfs_slice *ret);
+
+/* A record as it was read; the payload lives until the next one is read. */
+struct stfs_record {
+	uint32_t type;
+	uint64_t time; /* nanoseconds since 1970 */
+	struct stfs_slice payload;
+};
+
+struct stfs_journal;
+
+/*
+ * Opens the journal `name` in `dir_fd`, or with `create` makes it (O_EXCL, 0600) with its head. A name of a symlink is
+ * refused. `os` and `dir_fd` are borrowed and outlive it. Returns 0 or -errno, -EBADMSG for another magic.
+ */
+int stfs_journal_open(const struct stfs_os *os, int dir_fd, const char *name, bool create, struct stfs_journal **ret);
+
+/* Closes; takes NULL. */
+void stfs_journal_close(struct stfs_journal *journal);
+
+/*
+ * Hands each record to `apply`, in order. A torn tail (a last record that is cut short or whose checksum is wrong, with
+ * nothing valid after it) is cut off the file; anything else that is wrong is -EBADMSG with a sentence, and nothing is
+ * changed. An error of `apply` stops and is returned.
+ */
+int stfs_journal_replay(struct stfs_journal *journal, int (*apply)(void *user, const struct stfs_record *record),
+			void *user, struct stfs_diag *diag);
+
+/*
+ * Appends a record with the present time, in one write; after a short or failed write the file is cut back to where it was.
+ * Safe from any thread. Returns 0 or -errno. Once cutting back has failed too, every later append is -EIO.
+ */
+int stfs_journal_append(struct stfs_journal *journal, uint32_t type, struct stfs_slice payload) STFS_MUST_CHECK;
+
+/* Makes what was appended survive a power cut. After a failure every later append and sync is -EIO. */
+int stfs_journal_sync(struct stfs_journal *journal) STFS_MUST_CHECK;
+
+/* Bytes in the file. */
+uint64_t stfs_journal_size(const struct stfs_journal *journal);

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which tensor goes into which file. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_private.h"
+#include "shard_name.h"
+
+/* How many whole pieces between dots two names have in common at their start. */
+static unsigned common_pieces(struct stfs_slice a, struct stfs_slice b)
+{
+	size_t n = STFS_MIN(a.len, b.len);
+	unsigned pieces = 0;
+
+	for (size_t i = 0; i < n && a.p[i] == b.p[i]; i++)
+		pieces += a.p[i] == '.';
+	return pieces;
+}
+
+/* The file of the tensor whose name is nearest to a new one's; without a relative the last file. */
+static uint32_t nearest_file(const struct stfs_planning *planning, struct stfs_slice name)
+{
+	const struct stfs_changes *changes = planning->changes;
+	uint32_t file = planning->model->n_files - 1;
+	unsigned best = 0;
+
+	for (uint32_t i = 0; i < changes->n_tensors; i++) {
+		const struct stfs_staged_tensor *other = &changes->tensors[i];
+		unsigned common;
+
+		if (other->entry == STFS_ENTRY_NONE)
+			continue;
+		common = common_pieces(name, other->name);
+		if (common > best || (common == best && common > 0)) {
+			best = common;
+			file = planning->model->entries[other->entry].file;
+		}
+	}
+	return file;
+}
+
+static uint32_t file_of(const struct stfs_planning *planning, const struct stfs_staged_tensor *tensor)
+{
+	if (tensor->entry != STFS_ENTRY_NONE)
+		return planning->model->entries[tensor->entry].file;
+	return planning->model->n_files > 1 ? nearest_file(planning, tensor->name) : 0;
+}
+
+/* Makes `n` files in the plan. */
+static int make_files(struct stfs_planning *planning, uint32_t n)
+{
+	struct stfs_plan *plan = planning->plan;
+
+	plan->files = calloc(n ? n : 1, sizeof(*plan->files));
+	if (!plan->files)
+		return -ENOMEM;
+	plan->n_files = n;
+	for (uint32_t i = 0; i < n; i++)
+		plan->files[i].old_file = UINT32_MAX;
+	return 0;
+}
+
+/* Distributes the tensors by `where`, a file for each, keeping their order. */
+static int distribute(struct stfs_planning *planning, const uint32_t *where)
+{
+	struct stfs_plan *plan = planning->plan;
+
+	for (uint32_t i = 0; i < planning->changes->n_tensors; i++)
+		plan->files[where[i]].n_tensors++;
+	for (uint32_t i = 0; i < plan->n_files; i++) {
+		plan->files[i].tensors = calloc(plan->files[i].n_tensors + 1u, sizeof(uint32_t));
+		if (!plan->files[i].tensors)
+			return -ENOMEM;
+		plan->files[i].n_tensors = 0;
+	}
+	for (uint32_t i = 0; i < planning->changes->n_tensors; i++) {
+		struct stfs_plan_file *file = &plan->files[where[i]];
+
+		file->tensors[file->n_tensors++] = i;
+	}
+	return 0;
+}
+
+/* Whether the metadata that a file has of its own is changed by what is staged. */
+static bool metadata_changes(const struct stfs_planning *planning, uint32_t file)
+{
+	const struct stfs_changes *changes = planning->changes;
+	const struct stfs_header *header = stfs_snapshot_header(planning->model->files[file]);
+
+	for (uint32_t i = 0; i < changes->n_deleted_keys; i++) {
+		if (stfs_header_metadata(header, changes->deleted_keys[i]))
+			return true;
+	}
+	for (uint32_t i = 0; i < changes->n_keys; i++) {
+		const struct stfs_staged_key *key = &changes->keys[i];
+
+		/* A new key goes into the first file; a changed one into every file that has it. */
+		if (!key->in_model && file == 0)
+			return true;
+		if (key->in_model && !stfs_slice_equal(key->value, key->before) && stfs_header_metadata(header, key->key))
+			return true;
+	}
+	return planning->options->format_pt && !stfs_header_metadata(header, stfs_slice_of("format"));
+}
+
+/* Marks the files that differ from what they were. */
+static void mark_changed(struct stfs_planning *planning)
+{
+	const struct stfs_changes *changes = planning->changes;
+	const struct stfs_model *model = planning->model;
+	struct stfs_plan *plan = planning->plan;
+
+	for (uint32_t i = 0; i < plan->n_files; i++) {
+		struct stfs_plan_file *file = &plan->files[i];
+
+		file->changed = planning->options->all || planning->options->sort || file->old_file == UINT32_MAX ||
+				metadata_changes(planning, file->old_file);
+		for (uint32_t k = 0; k < file->n_tensors; k++) {
+			const struct stfs_staged_tensor *tensor = &changes->tensors[file->tensors[k]];
+
+			file->changed |= stfs_staged_tensor_changed(tensor);
+			planning->index_changed |= tensor->entry == STFS_ENTRY_NONE || tensor->new_name || tensor->new_shape ||
+						   tensor->new_dtype;
+		}
+	}
+	for (uint32_t i = 0; i < changes->n_deleted; i++)
+		plan->files[model->entries[changes->deleted[i]].file].changed = planning->index_changed = true;
+}
+
+/* A shard without tensors goes, where an index tells who belongs to the set; the last one stays. */
+static int remove_empty(struct stfs_planning *planning)
+{
+	struct stfs_plan *plan = planning->plan;
+	uint32_t kept = 0, left = plan->n_files;
+
+	plan->removed = calloc(plan->n_files + 1u, sizeof(*plan->removed));
+	if (!plan->removed)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < plan->n_files; i++) {
+		struct stfs_plan_file *file = &plan->files[i];
+
+		if (planning->model->index && file->n_tensors == 0 && left > 1) {
+			plan->removed[plan->n_removed++] = file->old_file;
+			free(file->tensors);
+			left--;
+			continue;
+		}
+		plan->files[kept++] = *file;
+	}
+	plan->n_files = kept;
+	return 0;
+}
+
+/* Every tensor stays in its file. */
+static int keep_files(struct stfs_planning *planning)
+{
+	const struct stfs_model *model = planning->model;
+	struct stfs_plan *plan = planning->plan;
+	_cleanup_free_ uint32_t *where = calloc(planning->changes->n_tensors + 1u, sizeof(*where));
+	int r = where ? make_files(planning, model->n_files) : -ENOMEM;
+
+	for (uint32_t i = 0; r == 0 && i < plan->n_files; i++) {
+		plan->files[i].old_file = i;
+		plan->files[i].name = stfs_slice_of(model->file_names[i]);
+	}
+	for (uint32_t i = 0; r == 0 && i < planning->changes->n_tensors; i++)
+		where[i] = file_of(planning, &planning->changes->tensors[i]);
+	if (r == 0)
+		r = distribute(planning, where);
+	if (r < 0)
+		return r;
+	mark_changed(planning);
+	r = remove_empty(planning);
+	if (r == 0 && model->index && (planning->index_changed || planning->options->all))
+		plan->index_name = stfs_slice_of(model->index_name);
+	return r;
+}
+
+/* Gives every tensor of the open shard its number. */
+static void close_shard(uint32_t *where, uint32_t n_tensors, uint32_t number)
+{
+	for (uint32_t i = 0; i < n_tensors; i++) {
+		if (where[i] == UINT32_MAX)
+			where[i] = number;
+	}
+}
+
+/*
+ * The Hub's rule: in the given order; a tensor over the limit is a shard of its own at once; one that does not fit any more
+ * closes the open shard. Shards are numbered as they are closed. Returns how many there are, at least one.
+ */
+static uint32_t split(const struct stfs_planning *planning, uint32_t *where)
+{
+	uint64_t limit = planning->options->max_shard_size, filled = 0;
+	uint32_t n_tensors = planning->changes->n_tensors, n = 0;
+	bool open = false;
+
+	for (uint32_t i = 0; i < n_tensors; i++) {
+		uint64_t size = planning->changes->tensors[i].size;
+
+		if (limit && size > limit) {
+			where[i] = n++;
+			continue;
+		}
+		if (limit && open && filled + size > limit) {
+			close_shard(where, i, n++);
+			filled = 0;
+		}
+		where[i] = UINT32_MAX;
+		open = true;
+		filled += size;
+	}
+	if (open || n == 0)
+		close_shard(where, n_tensors, n++);
+	return n;
+}
+
+/* The stem of the model's names: that of its index, or of its first file, or "model". */
+static struct stfs_slice find_stem(const struct stfs_model *model)
+{
+	struct stfs_shard_name name = { 0 };
+
+	if (model->index_name && stfs_index_name_parse(stfs_slice_of(model->index_name), &name))
+		return name.stem;
+	if (model->n_files && stfs_shard_name_parse(stfs_slice_of(model->file_names[0]), &name) && name.stem.len &&
+	    !memchr(name.stem.p, '/', name.stem.len))
+		return name.stem;
+	return stfs_slice_of("model");
+}
+
+static int name_files(struct stfs_planning *planning)
+{
+	struct stfs_slice stem = find_stem(planning->model);
+	struct stfs_plan *plan = planning->plan;
+	_cleanup_buf_ struct stfs_buf name = { 0 };
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < plan->n_files; i++) {
+		name.len = 0;
+		r = stfs_buf_append(&name, stem.p, stem.len);
+		if (r == 0 && plan->n_files > 1)
+			r = stfs_buf_printf(&name, "-%05u-of-%05u", i + 1, plan->n_files);
+		if (r == 0)
+			r = stfs_buf_append_str(&name, ".safetensors");
+		if (r == 0)
+			r = stfs_arena_copy(&plan->strings, stfs_buf_slice(&name), &plan->files[i].name);
+	}
+	if (r < 0 || plan->n_files == 1)
+		return r;
+	name.len = 0;
+	r = stfs_buf_append(&name, stem.p, stem.len);
+	if (r == 0)
+		r = stfs_buf_append_str(&name, ".safetensors.index.json");
+	return r < 0 ? r : stfs_arena_copy(&plan->strings, stfs_buf_slice(&name), &plan->index_name);
+}
+
+/* All files anew, in the Hub's sizes and names. */
+static int new_files(struct stfs_planning *planning)
+{
+	_cleanup_free_ uint32_t *where = calloc(planning->changes->n_tensors + 1u, sizeof(*where));
+	int r = where ? make_files(planning, split(planning, where)) : -ENOMEM;
+
+	if (r == 0)
+		r = distribute(planning, where);
+	if (r == 0)
+		r = name_files(planning);
+	for (uint32_t i = 0; r == 0 && i < planning->plan->n_files; i++)
+		planning->plan->files[i].changed = true;
+	return r;
+}
+
+int stfs_plan_assign(struct stfs_planning *planning)
+{
+	const struct stfs_plan_options *options = planning->options;
+	int r;
+
+	if (planning->model->n_files && !options->reshape)
+		return keep_files(planning);
+	r = new_files(planning);
+	if (r == 0 && planning->plan->n_files == 1 && options->new_name)
+		planning->plan->files[0].name = stfs_slice_of(options->new_name);
+	return r;
+}

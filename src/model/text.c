@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "header_write.h"
+#include "json_write.h"
+
+int stfs_text_dtype(struct stfs_buf *buf, const struct stfs_tensor *tensor)
+{
+	return stfs_buf_printf(buf, "%s\n", stfs_dtype_info(tensor->dtype)->name);
+}
+
+/* Numbers one by one: a shape may have millions, so no formatting of the whole. */
+static int append_dims(struct stfs_buf *buf, const struct stfs_tensor *tensor, char separator)
+{
+	struct stfs_dims dims = stfs_tensor_dims(tensor);
+	uint64_t dim;
+	int r;
+
+	for (bool first = true; stfs_dims_next(&dims, &dim); first = false) {
+		if (!first) {
+			r = stfs_buf_append_char(buf, separator);
+			if (r < 0)
+				return r;
+		}
+		r = stfs_buf_printf(buf, "%" PRIu64, dim);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int stfs_text_shape(struct stfs_buf *buf, const struct stfs_tensor *tensor)
+{
+	int r = append_dims(buf, tensor, ' ');
+
+	return r < 0 ? r : stfs_buf_append_char(buf, '\n');
+}
+
+int stfs_text_metadata(struct stfs_buf *buf, const struct stfs_metadata_entry *entry)
+{
+	int r = stfs_buf_reserve(buf, entry->value.len + 1);
+
+	if (r >= 0)
+		r = stfs_buf_append(buf, entry->value.p, entry->value.len);
+	return r < 0 ? r : stfs_buf_append_char(buf, '\n');
+}
+
+static bool is_control(char c)
+{
+	return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
+/* A name as a field of a table: nothing in it may end the field or the line. */
+static int append_field(struct stfs_buf *buf, struct stfs_slice name)
+{
+	size_t done = 0;
+	int r;
+
+	for (size_t i = 0; i < name.len; i++) {
+		if (!is_control(name.p[i]))
+			continue;
+		r = stfs_buf_append(buf, name.p + done, i - done);
+		if (r < 0)
+			return r;
+		r = stfs_buf_printf(buf, "%%%02X", (unsigned)(unsigned char)name.p[i]);
+		if (r < 0)
+			return r;
+		done = i + 1;
+	}
+	return stfs_buf_append(buf, name.p + done, name.len - done);
+}
+
+static int append_row(struct stfs_buf *buf, const struct stfs_model *model, uint32_t entry, enum stfs_layout layout)
+{
+	const struct stfs_tensor *tensor = stfs_model_tensor(model, entry);
+	int r;
+
+	r = append_field(buf, tensor->name);
+	if (r < 0)
+		return r;
+	r = stfs_buf_printf(buf, "\t%s\t", stfs_dtype_info(tensor->dtype)->name);
+	if (r < 0)
+		return r;
+	r = tensor->rank ? append_dims(buf, tensor, ',') : stfs_buf_append_char(buf, '-');
+	if (r < 0)
+		return r;
+	r = stfs_buf_printf(buf, "\t%" PRIu64 "\t%s\t%" PRIu64 "\t", tensor->end - tensor->begin,
+			    stfs_snapshot_name(stfs_model_file(model, entry)), stfs_model_offset(model, entry));
+	if (r < 0)
+		return r;
+	r = stfs_name_encode(buf, tensor->name, layout);
+	return r < 0 ? r : stfs_buf_append_char(buf, '\n');
+}
+
+int stfs_text_tensors_tsv(struct stfs_buf *buf, const struct stfs_model *model, enum stfs_layout layout)
+{
+	int r;
+
+	r = stfs_buf_append_str(buf, "#name\tdtype\tshape\tbytes\tfile\toffset\tpath\n");
+	for (uint32_t i = 0; r >= 0 && i < model->n_entries; i++)
+		r = append_row(buf, model, i, layout);
+	return r;
+}
+
+static int append_shard(struct stfs_buf *buf, const struct stfs_snapshot *file)
+{
+	int r = stfs_json_write_string(buf, stfs_slice_of(stfs_snapshot_name(file)));
+
+	if (r >= 0)
+		r = stfs_buf_append_char(buf, ':');
+	return r < 0 ? r : stfs_header_write(buf, stfs_snapshot_header(file));
+}
+
+static int append_shards(struct stfs_buf *buf, const struct stfs_model *model)
+{
+	int r = stfs_buf_append_char(buf, '{');
+
+	for (uint32_t i = 0; r >= 0 && i < model->n_files; i++) {
+		if (i > 0)
+			r = stfs_buf_append_char(buf, ',');
+		if (r >= 0)
+			r = append_shard(buf, model->files[i]);
+	}
+	return r < 0 ? r : stfs_buf_append_char(buf, '}');
+}
+
+int stfs_text_header_json(struct stfs_buf *buf, const struct stfs_model *model)
+{
+	int r;
+
+	if (model->sharded || model->n_files != 1)
+		r = append_shards(buf, model);
+	else
+		r = stfs_header_write(buf, stfs_snapshot_header(model->files[0]));
+	return r < 0 ? r : stfs_buf_append_char(buf, '\n');
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view_change.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "array.h"
+#include "text.h"
+
+uint64_t stfs_change_new_id(struct stfs_view *view)
+{
+	uint64_t id;
+
+	/* From the same space as all others, so that a number tells nothing; the journal keeps it. */
+	do {
+		uint64_t seed[2] = { ++view->next_id, UINT64_C(0x6d616465) };
+
+		id = stfs_tree_stable_id(seed, sizeof(seed));
+	} while (stfs_tree_find(&view->tree, id) != STFS_NODE_NONE);
+	return id;
+}
+
+uint64_t stfs_change_id_of_ino(uint64_t ino)
+{
+	uint64_t slot = ino & ((1 << STFS_SLOT_BITS) - 1), id = ino >> STFS_SLOT_BITS;
+
+	if (ino == STFS_INO_ROOT)
+		return STFS_NODE_ROOT;
+	if (ino == STFS_INO_METADATA)
+		return STFS_NODE_METADATA;
+	return slot >= STFS_SLOT_DATA && slot <= STFS_SLOT_NPY ? slot << STFS_NODE_ID_BITS | id : id;
+}
+
+uint64_t stfs_change_ino_of_id(uint64_t id)
+{
+	uint64_t slot = id >> STFS_NODE_ID_BITS, number = id & ((UINT64_C(1) << STFS_NODE_ID_BITS) - 1);
+
+	return number << STFS_SLOT_BITS | (slot ? slot : STFS_SLOT_KEY);
+}
+
+/* A free place for a content. */
+static int reserve_content(struct stfs_view *view, uint32_t *ret)
+{
+	int r;
+
+	/* Places are reused from the end only: good enough for files that come and go. */
+	while (view->n_contents && !view->contents[view->n_contents - 1])
+		view->n_contents--;
+	r = stfs_array_grow((void **)&view->contents, view->n_contents, &view->contents_cap, STFS_NODES_MAX,
+			    sizeof(struct stfs_content *));
+	if (r == 0)
+		*ret = view->n_contents;
+	return r;
+}
+
+int stfs_change_add_file(struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_content *content,
+			 uint32_t *ret_node)
+{
+	uint32_t place, node;
+	int r = reserve_content(view, &place);
+
+	if (r == 0)
+		r = stfs_tree_insert(&view->tree, dir, name, STFS_NODE_OWN,
+				     stfs_change_id_of_ino(stfs_content_ino(content)), &node);
+	if (r < 0)
+		return r;
+	view->contents[place] = content;
+	view->n_contents = place + 1;
+	view->tree.nodes[node].entry = place;
+	*ret_node = node;
+	return 0;
+}
+
+void stfs_change_set_content(struct stfs_view *view, uint32_t node, struct stfs_content *content, bool keep_bytes)
+{
+	struct stfs_content **place = &view->contents[view->tree.nodes[node].entry];
+
+	if (!keep_bytes)
+		stfs_content_drop(*place);
+	stfs_content_unref(*place);
+	*place = content;
+}
+
+static struct stfs_file_attr attr_of_slot(struct stfs_view *view, const struct stfs_place *place)
+{
+	struct stfs_attr attr = { 0 };
+
+	(void)!stfs_view_fill_attr(view, place, &attr);
+	return (struct stfs_file_attr){ attr.perm, attr.uid, attr.gid, attr.mtime };
+}
+
+static int make_slot_content(struct stfs_view *view, const struct stfs_place *place, struct stfs_content **ret)
+{
+	const struct stfs_tensor *tensor = stfs_view_tensor(view, place->node);
+	uint32_t entry = view->tree.nodes[place->node].entry;
+	struct stfs_file_attr attr = attr_of_slot(view, place);
+	_cleanup_buf_ struct stfs_buf text = { 0 };
+	int r;
+
+	if (place->slot == STFS_SLOT_DATA) {
+		struct stfs_run run = {
+			stfs_model_file(view->model, entry),
+			stfs_model_offset(view->model, entry),
+			tensor->end - tensor->begin,
+		};
+
+		return stfs_content_new_run(place->ino, &run, &attr, ret);
+	}
+	r = place->slot == STFS_SLOT_DTYPE ? stfs_text_dtype(&text, tensor) : stfs_text_shape(&text, tensor);
+	return r < 0 ? r : stfs_content_new_text(place->ino, stfs_buf_slice(&text), &attr, ret);
+}
+
+int stfs_change_make_explicit(struct stfs_view *view, uint32_t dir)
+{
+	struct stfs_place place;
+
+	if (!stfs_view_slot(view, dir, STFS_SLOT_DATA, &place))
+		return 0;
+	for (unsigned slot = STFS_SLOT_DATA; slot <= STFS_SLOT_SHAPE; slot++) {
+		_cleanup_(stfs_content_unrefp) struct stfs_content *content = NULL;
+		uint32_t node;
+		int r;
+
+		stfs_view_slot(view, dir, slot, &place);
+		r = make_slot_content(view, &place, &content);
+		if (r == 0)
+			r = stfs_change_add_file(view, dir, stfs_slice_of(stfs_slot_names[slot - STFS_SLOT_DATA].name),
+						 content, &node);
+		if (r < 0) {
+			/* As it was: what is half explicit would show files twice. */
+			while (slot-- > STFS_SLOT_DATA)
+				stfs_change_remove(view, stfs_view_role_node(view, dir, slot - STFS_SLOT_DATA));
+			return r;
+		}
+		content = NULL;
+	}
+	view->tree.nodes[dir].explicit_slots = true;
+	return 0;
+}
+
+int stfs_change_make_file(struct stfs_view *view, uint32_t node)
+{
+	_cleanup_(stfs_content_unrefp) struct stfs_content *content = NULL;
+	_cleanup_buf_ struct stfs_buf text = { 0 };
+	struct stfs_place place;
+	struct stfs_file_attr attr;
+	uint32_t slot;
+	int r;
+
+	if (view->tree.nodes[node].kind != STFS_NODE_KEY)
+		return 0;
+	place = stfs_view_place(view, node);
+	attr = attr_of_slot(view, &place);
+	r = stfs_text_metadata(&text, &view->model->metadata[view->tree.nodes[node].entry]);
+	if (r == 0)
+		r = stfs_content_new_text(place.ino, stfs_buf_slice(&text), &attr, &content);
+	if (r == 0)
+		r = reserve_content(view, &slot);
+	if (r < 0)
+		return r;
+	view->contents[slot] = stfs_steal(content);
+	view->n_contents = slot + 1;
+	view->tree.nodes[node].kind = STFS_NODE_OWN;
+	view->tree.nodes[node].entry = slot;
+	return 0;
+}
+
+int stfs_change_add_dir(struct stfs_view *view, uint32_t dir, struct stfs_slice name, uint64_t id,
+			const struct stfs_file_attr *attr, uint32_t *ret_node)
+{
+	uint32_t node;
+	int r = stfs_tree_insert(&view->tree, dir, name, STFS_NODE_MODULE, id, &node);
+
+	if (r < 0)
+		return r;
+	r = stfs_change_set_dir_attr(view, node, attr);
+	if (r < 0) {
+		stfs_tree_remove(&view->tree, node);
+		return r;
+	}
+	view->dirs_moved = true;
+	*ret_node = node;
+	return 0;
+}
+
+bool stfs_change_is_empty(const struct stfs_view *view, uint32_t dir)
+{
+	struct stfs_place unused;
+
+	return view->tree.nodes[dir].first_child == STFS_NODE_NONE &&
+	       !stfs_view_slot(view, dir, STFS_SLOT_DATA, &unused);
+}
+
+void stfs_change_remove(struct stfs_view *view, uint32_t node)
+{
+	struct stfs_node *n = &view->tree.nodes[node];
+
+	if (n->kind == STFS_NODE_OWN) {
+		struct stfs_content **place = &view->contents[n->entry];
+
+		stfs_content_drop(*place);
+		stfs_content_unref(*place);
+		*place = NULL;
+	}
+	stfs_tree_remove(&view->tree, node);
+}
+
+void stfs_change_remove_tree(struct stfs_view *view, uint32_t top)
+{
+	uint32_t node = top;
+
+	/* Deepest first: down to a leaf, away with it, and on from its parent. */
+	for (;;) {
+		uint32_t parent = view->tree.nodes[node].parent;
+
+		if (view->tree.nodes[node].first_child != STFS_NODE_NONE) {
+			node = view->tree.nodes[node].first_child;
+			continue;
+		}
+		stfs_change_remove(view, node);
+		if (node == top)
+			return;
+		node = parent;
+	}
+}
+
+bool stfs_change_may_replace(const struct stfs_view *view, uint32_t node, uint32_t target)
+{
+	bool is_dir = view->tree.nodes[node].kind == STFS_NODE_MODULE;
+
+	if ((view->tree.nodes[target].kind == STFS_NODE_MODULE) != is_dir)
+		return false;
+	return !is_dir || (target != STFS_NODE_METADATA && stfs_change_is_empty(view, target));
+}
+
+int stfs_change_move(struct stfs_view *view, uint32_t node, uint32_t dir, struct stfs_slice name)
+{
+	uint32_t target = stfs_tree_child(&view->tree, dir, name);
+
+	if (target == node)
+		return 0;
+	if (target != STFS_NODE_NONE)
+		stfs_change_remove(view, target);
+	view->dirs_moved |= view->tree.nodes[node].kind == STFS_NODE_MODULE;
+	return stfs_tree_move(&view->tree, node, dir, name);
+}
+
+void stfs_change_get_dir_attr(struct stfs_view *view, uint32_t dir, struct stfs_file_attr *ret)
+{
+	struct stfs_place place = stfs_view_place(view, dir);
+
+	*ret = attr_of_slot(view, &place);
+}
+
+int stfs_change_set_dir_attr(struct stfs_view *view, uint32_t dir, const struct stfs_file_attr *attr)
+{
+	struct stfs_node *n = &view->tree.nodes[dir];
+
+	if (!n->attr) {
+		int r = stfs_array_grow((void **)&view->dir_attrs, view->n_dir_attrs, &view->dir_attrs_cap, STFS_NODES_MAX,
+					sizeof(*view->dir_attrs));
+
+		if (r < 0)
+			return r;
+		n->attr = ++view->n_dir_attrs;
+	}
+	view->dir_attrs[n->attr - 1] = *attr;
+	return 0;
+}
+
+void stfs_change_touch_dir(struct stfs_view *view, uint32_t dir)
+{
+	struct stfs_file_attr attr;
+
+	stfs_change_get_dir_attr(view, dir, &attr);
+	clock_gettime(CLOCK_REALTIME, &attr.mtime);
+	/* Without memory for it the old time stays: no reason to fail the change itself. */
+	(void)!stfs_change_set_dir_attr(view, dir, &attr);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open files: where their bytes are. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "file_private.h"
+#include "io.h"
+#include "npy.h"
+#include "text.h"
+
+/* Appends what stands before a tensor's bytes, which is all there is in most kinds of file. */
+static int write_head(struct stfs_buf *buf, struct stfs_view *view, const struct stfs_place *place)
+{
+	const struct stfs_tensor *tensor;
+
+	switch (place->slot) {
+	case STFS_SLOT_DTYPE:
+		return stfs_text_dtype(buf, stfs_view_tensor(view, place->node));
+	case STFS_SLOT_SHAPE:
+		return stfs_text_shape(buf, stfs_view_tensor(view, place->node));
+	case STFS_SLOT_NPY:
+		if (view->tree.nodes[place->node].explicit_slots)
+			return stfs_view_npy_head(view, place->node, buf);
+		tensor = stfs_view_tensor(view, place->node);
+		return stfs_npy_write(buf, tensor->dtype, stfs_tensor_dims(tensor));
+	case STFS_SLOT_KEY:
+		return stfs_text_metadata(buf, &view->model->metadata[view->tree.nodes[place->node].entry]);
+	case STFS_SLOT_CONTROL_FILE:
+		return stfs_controls[place->node].write(buf, view);
+	default:
+		return 0;
+	}
+}
+
+static int measure_head(struct stfs_view *view, const struct stfs_place *place, size_t *ret_size)
+{
+	_cleanup_buf_ struct stfs_buf head = { 0 };
+	int r = write_head(&head, view, place);
+
+	if (r < 0)
+		return r;
+	*ret_size = head.len;
+	return 0;
+}
+
+/* Tables of the whole model are long: their length is kept until something changes, their text is not. */
+static int measure_control(struct stfs_view *view, const struct stfs_place *place, uint64_t *ret_size)
+{
+	unsigned long long generation = atomic_load(&view->generation) + 1;
+	bool known;
+	size_t size = 0;
+	int r;
+
+	pthread_mutex_lock(&view->lock);
+	known = view->control_sizes[place->node].generation == generation;
+	size = view->control_sizes[place->node].size;
+	pthread_mutex_unlock(&view->lock);
+	if (!known) {
+		r = measure_head(view, place, &size);
+		if (r < 0)
+			return r;
+		pthread_mutex_lock(&view->lock);
+		view->control_sizes[place->node].generation = generation;
+		view->control_sizes[place->node].size = size;
+		pthread_mutex_unlock(&view->lock);
+	}
+	*ret_size = size;
+	return 0;
+}
+
+/* Bytes of the tensor in a directory, generated or not. */
+static uint64_t data_size(const struct stfs_view *view, uint32_t node)
+{
+	const struct stfs_tensor *tensor;
+	uint32_t data;
+
+	if (view->tree.nodes[node].explicit_slots) {
+		data = stfs_view_role_node(view, node, STFS_ROLE_DATA);
+		return data == STFS_NODE_NONE ? 0 : stfs_content_size(stfs_view_content(view, data));
+	}
+	tensor = stfs_view_tensor(view, node);
+	return tensor->end - tensor->begin;
+}
+
+int stfs_view_size(struct stfs_view *view, const struct stfs_place *place, uint64_t *ret_size)
+{
+	size_t head;
+	int r;
+
+	switch (place->slot) {
+	case STFS_SLOT_FILE:
+		*ret_size = stfs_content_size(stfs_view_content(view, place->node));
+		return 0;
+	case STFS_SLOT_CONTROL_FILE:
+		return measure_control(view, place, ret_size);
+	case STFS_SLOT_KEY:
+		*ret_size = view->model->metadata[view->tree.nodes[place->node].entry].value.len + 1;
+		return 0;
+	case STFS_SLOT_DATA:
+		*ret_size = data_size(view, place->node);
+		return 0;
+	default:
+		break;
+	}
+	r = measure_head(view, place, &head);
+	if (r < 0)
+		return r;
+	*ret_size = head + (place->slot == STFS_SLOT_NPY ? data_size(view, place->node) : 0);
+	return 0;
+}
+
+static void attach_content(struct stfs_file *file, struct stfs_content *content)
+{
+	struct stfs_content *none = NULL;
+
+	/* Whoever comes second finds the first one's. */
+	if (stfs_content_open(content) < 0)
+		return;
+	stfs_content_ref(content);
+	if (!atomic_compare_exchange_strong(&file->content, &none, content)) {
+		stfs_content_close(content);
+		stfs_content_unref(content);
+	}
+}
+
+/* A file that the model still generated when it was opened may have become a file of its own: from then on it reads that. */
+static void follow_change(struct stfs_file *file)
+{
+	struct stfs_view *view = file->view;
+	uint64_t ino = file->ino;
+	struct stfs_place place;
+
+	if (!view->stage || atomic_load(&file->content) || file->fixed)
+		return;
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+
+	if (stfs_view_resolve(view, ino, &place) == 0 && place.slot == STFS_SLOT_FILE)
+		attach_content(file, stfs_view_content(view, place.node));
+}
+
+void stfs_file_close(struct stfs_file *file)
+{
+	struct stfs_content *content;
+
+	if (!file)
+		return;
+	content = atomic_load(&file->content);
+	if (content) {
+		stfs_content_close(content);
+		stfs_content_unref(content);
+	}
+	stfs_buf_fini(&file->head);
+	stfs_buf_fini(&file->before);
+	stfs_snapshot_unref(file->source);
+	free(file);
+}
+
+int stfs_file_alloc(struct stfs_view *view, uint64_t ino, struct stfs_file **ret)
+{
+	struct stfs_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return -ENOMEM;
+	file->view = view;
+	file->ino = ino;
+	file->role = STFS_ROLE_SCRATCH;
+	atomic_init(&file->content, NULL);
+	*ret = file;
+	return 0;
+}
+
+static void attach_source(struct stfs_file *file, const struct stfs_view *view, const struct stfs_place *place)
+{
+	uint32_t entry = view->tree.nodes[place->node].entry;
+	const struct stfs_tensor *tensor = stfs_model_tensor(view->model, entry);
+
+	file->source = stfs_snapshot_ref(stfs_model_file(view->model, entry));
+	file->begin = stfs_model_offset(view->model, entry);
+	file->size = tensor->end - tensor->begin;
+}
+
+/* Fills in where the bytes of `place` are. Called with the tree locked. */
+static int locate_bytes(struct stfs_file *file, const struct stfs_place *place)
+{
+	struct stfs_view *view = file->view;
+	bool tensor = place->slot == STFS_SLOT_DATA || place->slot == STFS_SLOT_NPY;
+	uint32_t data;
+	int r;
+
+	if (place->slot == STFS_SLOT_FILE) {
+		attach_content(file, stfs_view_content(view, place->node));
+		return atomic_load(&file->content) ? 0 : -EIO;
+	}
+	file->fixed = place->slot == STFS_SLOT_CONTROL_FILE || place->slot == STFS_SLOT_NPY;
+	r = write_head(&file->head, view, place);
+	if (r < 0 || !tensor)
+		return r;
+	if (!view->tree.nodes[place->node].explicit_slots) {
+		attach_source(file, view, place);
+		return 0;
+	}
+	data = stfs_view_role_node(view, place->node, STFS_ROLE_DATA);
+	if (data != STFS_NODE_NONE)
+		attach_content(file, stfs_view_content(view, data));
+	return 0;
+}
+
+int stfs_view_open(struct stfs_view *view, uint64_t ino, struct stfs_file **ret_file)
+{
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+	_cleanup_(stfs_file_closep) struct stfs_file *file = NULL;
+	struct stfs_place place;
+	int r = stfs_view_resolve(view, ino, &place);
+
+	if (r < 0)
+		return r;
+	if (place.slot == STFS_SLOT_DIR || place.slot == STFS_SLOT_CONTROL_DIR)
+		return -EISDIR;
+	if (place.slot == STFS_SLOT_ALIAS)
+		return -ELOOP;
+	r = stfs_file_alloc(view, ino, &file);
+	if (r == 0)
+		r = locate_bytes(file, &place);
+	if (r < 0)
+		return r;
+	*ret_file = stfs_steal(file);
+	return 0;
+}
+
+/* Tells the log about a source that changed, once; returns -EIO. */
+static int report_change(const struct stfs_file *file, const struct stfs_diag *diag, bool first)
+{
+	if (first)
+		stfs_log(file->view->log, STFS_LOG_ERROR, "%s: its tensors cannot be read any more (EIO)", diag->text);
+	return -EIO;
+}
+
+static int check_source(struct stfs_file *file)
+{
+	struct stfs_diag diag = { 0 };
+	bool first = false;
+
+	return stfs_snapshot_check(file->source, &diag, &first) < 0 ? report_change(file, &diag, first) : 0;
+}
+
+static void map_source(struct stfs_file *file, uint64_t offset, size_t size, struct stfs_reading *reading)
+{
+	const char *map = stfs_snapshot_map(file->source);
+
+	if (offset >= file->size)
+		return;
+	size = (size_t)STFS_MIN(size, file->size - offset);
+	offset += file->begin;
+	reading->extents[reading->n++] = (struct stfs_extent){
+		.mem = map ? map + offset : NULL,
+		.fd = stfs_snapshot_fd(file->source),
+		.offset = offset,
+		.len = size,
+	};
+}
+
+static int map_content(struct stfs_file *file, struct stfs_content *content, uint64_t offset, size_t size,
+		       struct stfs_reading *reading)
+{
+	struct stfs_diag diag = { 0 };
+	bool first = false;
+	int n = stfs_content_map(content, offset, size, &reading->copied, reading->extents + reading->n,
+				 STFS_EXTENTS_MAX - reading->n, &diag, &first);
+
+	if (n == -EIO)
+		return report_change(file, &diag, first);
+	if (n < 0)
+		return n;
+	reading->n += n;
+	return 0;
+}
+
+int stfs_file_map(struct stfs_file *file, uint64_t offset, size_t size, struct stfs_reading *reading)
+{
+	struct stfs_content *content;
+	size_t head_len;
+	int r = 0;
+
+	follow_change(file);
+	content = atomic_load(&file->content);
+	/* The generated text of what became a file of its own no longer counts. */
+	head_len = content && !file->fixed ? 0 : file->head.len;
+	reading->n = 0;
+	reading->len = 0;
+	if (file->source && !content)
+		r = check_source(file);
+	if (r < 0)
+		return r;
+	if (size && offset < head_len) {
+		size_t len = STFS_MIN(size, head_len - (size_t)offset);
+
+		reading->extents[reading->n++] =
+			(struct stfs_extent){ .mem = file->head.data + offset, .fd = -1, .len = len };
+		offset += len;
+		size -= len;
+	}
+	if (size && content)
+		r = map_content(file, content, offset - head_len, size, reading);
+	else if (size && file->source)
+		map_source(file, offset - head_len, size, reading);
+	for (int i = 0; i < reading->n; i++)
+		reading->len += reading->extents[i].len;
+	return r;
+}
+
+static int read_extent(const struct stfs_extent *extent, char *data)
+{
+	if (extent->hole)
+		memset(data, 0, extent->len);
+	else if (extent->fd >= 0)
+		return stfs_pread_full(extent->fd, data, extent->len, extent->offset);
+	else
+		memcpy(data, extent->mem, extent->len);
+	return 0;
+}
+
+int stfs_file_read(struct stfs_file *file, uint64_t offset, void *data, size_t size, size_t *ret_read)
+{
+	_cleanup_(stfs_reading_fini) struct stfs_reading reading = { .n = 0 };
+	size_t done = 0;
+	int r;
+
+	do {
+		r = stfs_file_map(file, offset + done, size - done, &reading);
+		for (int i = 0; r == 0 && i < reading.n; i++) {
+			r = read_extent(&reading.extents[i], (char *)data + done);
+			done += reading.extents[i].len;
+		}
+	} while (r == 0 && reading.len && done < size);
+	/* Once more: what was read is of one version only if the source is still what it was. */
+	if (r == 0)
+		r = stfs_file_map(file, offset, STFS_MIN(size, 1), &reading);
+	if (r == 0)
+		*ret_read = done;
+	return r;
+}

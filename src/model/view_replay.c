@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tree as it was left: the records of the journal applied to a fresh view. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "array.h"
+#include "edit_private.h"
+#include "view_replay.h"
+
+#define BOOT_ID_MAX 64
+#define MODEL_VERSION 1
+
+/* Which file a number of the journal stands for. */
+struct binding {
+	uint64_t number;
+	struct stfs_content *content; /* one reference */
+};
+
+/* A replay under way. */
+struct replaying {
+	struct stfs_view *view;
+	struct binding *bindings;
+	uint32_t n_bindings, bindings_cap;
+	struct stfs_diag *diag;
+	bool seen_model;
+	bool same_boot;
+	char boot[BOOT_ID_MAX];
+};
+
+/* The boot of the machine: a new one means that what was not synced may be gone. Empty when it cannot be told. */
+static void read_boot_id(char ret[BOOT_ID_MAX])
+{
+	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, BOOT_ID_MAX - 1);
+
+	ret[n > 0 ? n : 0] = '\0';
+}
+
+int stfs_replay_describe_begin(struct stfs_buf *payload, uint32_t n_files)
+{
+	int r = stfs_payload_u64(payload, MODEL_VERSION);
+
+	return r < 0 ? r : stfs_payload_u64(payload, n_files);
+}
+
+int stfs_replay_describe_file(struct stfs_buf *payload, struct stfs_slice shown, uint64_t size, struct timespec mtime,
+			      struct stfs_slice header)
+{
+	static const struct stfs_hash_key key = { UINT64_C(0x6d6f64656c206964), UINT64_C(0x656e746974790a0a) };
+	int r = stfs_payload_bytes(payload, shown);
+
+	if (r == 0)
+		r = stfs_payload_u64(payload, size);
+	if (r == 0)
+		r = stfs_payload_u64(payload, (uint64_t)mtime.tv_sec);
+	if (r == 0)
+		r = stfs_payload_u64(payload, (uint64_t)mtime.tv_nsec);
+	return r < 0 ? r : stfs_payload_u64(payload, stfs_hash(key, header.p, header.len));
+}
+
+int stfs_replay_describe_snapshot(struct stfs_buf *payload, const struct stfs_snapshot *file)
+{
+	const struct stfs_identity *identity = stfs_snapshot_identity(file);
+	const struct stfs_header *header = stfs_snapshot_header(file);
+
+	return stfs_replay_describe_file(payload, stfs_slice_of(stfs_snapshot_name(file)), identity->size, identity->mtime,
+					 (struct stfs_slice){ header->text, header->text_len });
+}
+
+static int describe_model(const struct stfs_model *model, struct stfs_buf *payload)
+{
+	int r = stfs_replay_describe_begin(payload, model->n_files);
+
+	for (uint32_t i = 0; r == 0 && i < model->n_files; i++)
+		r = stfs_replay_describe_snapshot(payload, model->files[i]);
+	return r;
+}
+
+int stfs_replay_start_journal(const struct stfs_model *model, struct stfs_journal *journal)
+{
+	_cleanup_buf_ struct stfs_buf payload = { 0 };
+	int r = describe_model(model, &payload);
+
+	if (r == 0)
+		r = stfs_journal_append(journal, STFS_RECORD_MODEL, stfs_buf_slice(&payload));
+	return r < 0 ? r : stfs_replay_mark_boot(journal);
+}
+
+int stfs_replay_mark_boot(struct stfs_journal *journal)
+{
+	_cleanup_buf_ struct stfs_buf payload = { 0 };
+	char boot[BOOT_ID_MAX];
+	int r;
+
+	read_boot_id(boot);
+	r = stfs_payload_bytes(&payload, stfs_slice_of(boot));
+	return r < 0 ? r : stfs_journal_append(journal, STFS_RECORD_BOOT, stfs_buf_slice(&payload));
+}
+
+static int apply_model(struct replaying *replaying, struct stfs_slice payload)
+{
+	_cleanup_buf_ struct stfs_buf present = { 0 };
+	int r = describe_model(replaying->view->model, &present);
+
+	if (r < 0)
+		return r;
+	if (!stfs_slice_equal(payload, stfs_buf_slice(&present)))
+		return stfs_fail(replaying->diag, -ESTALE, "edits for another version of %s wait in %s",
+				 replaying->view->model->name, stfs_stage_path(replaying->view->stage));
+	replaying->seen_model = true;
+	return 0;
+}
+
+static int apply_boot(struct replaying *replaying, struct stfs_slice payload)
+{
+	struct stfs_slice boot;
+
+	if (!stfs_payload_take_bytes(&payload, &boot))
+		return -EBADMSG;
+	replaying->same_boot = boot.len && stfs_slice_is(boot, replaying->boot);
+	return 0;
+}
+
+/* The directory that holds the entry of a path, and the entry's name; missing directories are made when asked for. */
+static int find_parent(struct replaying *replaying, struct stfs_slice path, bool make, uint32_t *ret_dir,
+		       struct stfs_slice *ret_name)
+{
+	struct stfs_file_attr attr = { .perm = 0755, .uid = geteuid(), .gid = getegid() };
+	struct stfs_view *view = replaying->view;
+	uint32_t dir = STFS_NODE_ROOT;
+
+	for (;;) {
+		const char *slash = memchr(path.p, '/', path.len);
+		struct stfs_slice name = { path.p, slash ? (size_t)(slash - path.p) : path.len };
+		uint32_t child;
+		int r = 0;
+
+		if (name.len == 0 || name.len > STFS_COMPONENT_MAX || memchr(name.p, '\0', name.len) ||
+		    stfs_slice_is(name, ".") || stfs_slice_is(name, ".."))
+			return -EBADMSG;
+		if (!slash) {
+			*ret_dir = dir;
+			*ret_name = name;
+			return 0;
+		}
+		child = stfs_tree_child(&view->tree, dir, name);
+		if (child == STFS_NODE_NONE && make)
+			r = stfs_change_add_dir(view, dir, name, stfs_change_new_id(view), &attr, &child);
+		if (r < 0)
+			return r;
+		if (child == STFS_NODE_NONE || view->tree.nodes[child].kind != STFS_NODE_MODULE)
+			return -EBADMSG;
+		dir = child;
+		path = (struct stfs_slice){ slash + 1, path.len - name.len - 1 };
+	}
+}
+
+/* The entry of a path, as a node of its own. */
+static int find_entry(struct replaying *replaying, struct stfs_slice path, uint32_t *ret_node)
+{
+	struct stfs_slice name;
+	uint32_t dir;
+	int r = find_parent(replaying, path, false, &dir, &name);
+
+	if (r == 0)
+		r = stfs_edit_find_entry(replaying->view, dir, name, ret_node);
+	return r == -ENOENT || r == -EACCES ? -EBADMSG : r;
+}
+
+/* What a record of something new says. */
+struct new_entry {
+	uint64_t number;
+	struct stfs_slice name;
+	struct stfs_file_attr attr;
+	uint32_t dir;
+};
+
+static int take_new(struct replaying *replaying, const struct stfs_record *record, struct new_entry *ret)
+{
+	struct stfs_slice payload = record->payload, path;
+	uint64_t perm, uid, gid;
+	int r;
+
+	if (!stfs_payload_take_u64(&payload, &ret->number) || !stfs_payload_take_bytes(&payload, &path) ||
+	    !stfs_payload_take_u64(&payload, &perm) || !stfs_payload_take_u64(&payload, &uid) ||
+	    !stfs_payload_take_u64(&payload, &gid) || payload.len)
+		return -EBADMSG;
+	ret->attr = (struct stfs_file_attr){
+		.perm = (mode_t)(perm & 0777),
+		.uid = (uid_t)uid,
+		.gid = (gid_t)gid,
+		.mtime = { (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) },
+	};
+	r = find_parent(replaying, path, record->type == STFS_RECORD_CREATE, &ret->dir, &ret->name);
+	if (r == 0 && stfs_tree_child(&replaying->view->tree, ret->dir, ret->name) != STFS_NODE_NONE)
+		r = -EBADMSG;
+	return r;
+}
+
+/* The number a node had, if it is free; else a new one. `slots` allows numbers that a tensor's file keeps. */
+static uint64_t wanted_id(struct replaying *replaying, uint64_t ino, bool file)
+{
+	struct stfs_tree *tree = &replaying->view->tree;
+	uint64_t slot = ino & ((1 << STFS_SLOT_BITS) - 1), id = stfs_change_id_of_ino(ino);
+	bool fits = file ? slot == STFS_SLOT_KEY || (slot >= STFS_SLOT_DATA && slot <= STFS_SLOT_NPY) : slot == STFS_SLOT_DIR;
+
+	if (fits && ino >> STFS_SLOT_BITS >= STFS_NODE_ID_FIRST && stfs_tree_find(tree, id) == STFS_NODE_NONE)
+		return id;
+	return stfs_change_new_id(replaying->view);
+}
+
+static int apply_mkdir(struct replaying *replaying, const struct stfs_record *record)
+{
+	struct new_entry entry;
+	uint32_t node;
+	int r = take_new(replaying, record, &entry);
+
+	if (r < 0)
+		return r;
+	return stfs_change_add_dir(replaying->view, entry.dir, entry.name, wanted_id(replaying, entry.number, false),
+				   &entry.attr, &node);
+}
+
+/* Remembers which file a number stands for; the last word counts, since the search starts there. */
+static int bind_number(struct replaying *replaying, uint64_t number, struct stfs_content *content)
+{
+	int r = stfs_array_grow((void **)&replaying->bindings, replaying->n_bindings, &replaying->bindings_cap,
+				STFS_NODES_MAX, sizeof(*replaying->bindings));
+
+	if (r == 0)
+		replaying->bindings[replaying->n_bindings++] = (struct binding){ number, stfs_content_ref(content) };
+	return r;
+}
+
+static int apply_create(struct replaying *replaying, const struct stfs_record *record)
+{
+	_cleanup_(stfs_content_unrefp) struct stfs_content *content = NULL;
+	struct new_entry entry;
+	uint64_t id;
+	uint32_t node;
+	int r = take_new(replaying, record, &entry);
+
+	if (r == 0)
+		r = stfs_change_make_explicit(replaying->view, entry.dir);
+	if (r < 0)
+		return r;
+	id = wanted_id(replaying, entry.number, true);
+	r = stfs_content_new_text(stfs_change_ino_of_id(id), (struct stfs_slice){ 0 }, &entry.attr, &content);
+	if (r == 0)
+		r = bind_number(replaying, entry.number, content);
+	if (r == 0)
+		r = stfs_change_add_file(replaying->view, entry.dir, entry.name, content, &node);
+	if (r < 0)
+		return r;
+	content = NULL; /* the tree's from here */
+	return 0;
+}
+
+static int apply_bind(struct replaying *replaying, struct stfs_slice payload)
+{
+	struct stfs_slice path;
+	uint64_t number;
+	uint32_t node;
+	int r;
+
+	if (!stfs_payload_take_u64(&payload, &number) || !stfs_payload_take_bytes(&payload, &path))
+		return -EBADMSG;
+	r = find_entry(replaying, path, &node);
+	if (r == 0 && replaying->view->tree.nodes[node].kind != STFS_NODE_OWN)
+		r = -EBADMSG;
+	return r < 0 ? r : bind_number(replaying, number, stfs_view_content(replaying->view, node));
+}
+
+static int apply_remove(struct replaying *replaying, struct stfs_slice payload)
+{
+	struct stfs_view *view = replaying->view;
+	struct stfs_slice path;
+	uint32_t node;
+	int r;
+
+	if (!stfs_payload_take_bytes(&payload, &path))
+		return -EBADMSG;
+	r = find_entry(replaying, path, &node);
+	if (r < 0)
+		return r;
+	if (node == STFS_NODE_METADATA ||
+	    (view->tree.nodes[node].kind == STFS_NODE_MODULE && !stfs_change_is_empty(view, node)))
+		return -EBADMSG;
+	stfs_change_remove(view, node);
+	return 0;
+}
+
+static int apply_rename(struct replaying *replaying, struct stfs_slice payload)
+{
+	struct stfs_view *view = replaying->view;
+	struct stfs_slice path, new_path, name;
+	uint32_t node, new_dir, target;
+	int r;
+
+	if (!stfs_payload_take_bytes(&payload, &path) || !stfs_payload_take_bytes(&payload, &new_path))
+		return -EBADMSG;
+	r = find_entry(replaying, path, &node);
+	if (r == 0)
+		r = find_parent(replaying, new_path, false, &new_dir, &name);
+	if (r == 0)
+		r = stfs_change_make_explicit(view, new_dir);
+	if (r < 0)
+		return r;
+	target = stfs_tree_child(&view->tree, new_dir, name);
+	if (node == STFS_NODE_METADATA || stfs_tree_is_below(&view->tree, new_dir, node) ||
+	    (target != STFS_NODE_NONE && target != node && !stfs_change_may_replace(view, node, target)))
+		return -EBADMSG;
+	return stfs_change_move(view, node, new_dir, name);
+}
+
+static int apply_discard(struct replaying *replaying, struct stfs_slice payload)
+{
+	struct stfs_slice path;
+	int r;
+
+	if (!stfs_payload_take_bytes(&payload, &path))
+		return -EBADMSG;
+	r = stfs_change_restore(replaying->view, path);
+	/* The record was written before it was known whether there is anything of that path. */
+	return r == -ENOENT ? 0 : r;
+}
+
+static int apply_run(struct replaying *replaying, struct stfs_content *content, struct stfs_slice payload)
+{
+	const struct stfs_model *model = replaying->view->model;
+	struct stfs_run run;
+	uint64_t file, end;
+
+	if (!stfs_payload_take_u64(&payload, &file) || !stfs_payload_take_u64(&payload, &run.begin) ||
+	    !stfs_payload_take_u64(&payload, &run.size) || file >= model->n_files ||
+	    __builtin_add_overflow(run.begin, run.size, &end) ||
+	    end > stfs_snapshot_identity(model->files[file])->size)
+		return -EBADMSG;
+	run.file = model->files[file];
+	return stfs_content_replay_run(content, &run);
+}
+
+static int apply_content(struct replaying *replaying, const struct stfs_record *record)
+{
+	struct stfs_slice payload = record->payload;
+	struct stfs_content *content = NULL;
+	uint64_t number;
+
+	if (!stfs_payload_take_u64(&payload, &number))
+		return -EBADMSG;
+	for (uint32_t i = replaying->n_bindings; i-- > 0 && !content;) {
+		if (replaying->bindings[i].number == number)
+			content = replaying->bindings[i].content;
+	}
+	/* The last words about a file that was removed while it was open. */
+	if (!content)
+		return 0;
+	if (record->type == STFS_RECORD_RUN)
+		return apply_run(replaying, content, payload);
+	return stfs_content_replay(content, replaying->view->stage, replaying->same_boot, record, payload);
+}
+
+static int apply_record(struct replaying *replaying, const struct stfs_record *record)
+{
+	switch ((enum stfs_record_type)record->type) {
+	case STFS_RECORD_BOOT:
+		return apply_boot(replaying, record->payload);
+	case STFS_RECORD_MKDIR:
+		return apply_mkdir(replaying, record);
+	case STFS_RECORD_CREATE:
+		return apply_create(replaying, record);
+	case STFS_RECORD_REMOVE:
+		return apply_remove(replaying, record->payload);
+	case STFS_RECORD_RENAME:
+		return apply_rename(replaying, record->payload);
+	case STFS_RECORD_DISCARD:
+		return apply_discard(replaying, record->payload);
+	case STFS_RECORD_BIND:
+		return apply_bind(replaying, record->payload);
+	default:
+		return record->type >= STFS_RECORD_TEXT && record->type <= STFS_RECORD_RUN ?
+			       apply_content(replaying, record) :
+			       -EBADMSG;
+	}
+}
+
+static int apply(void *user, const struct stfs_record *record)
+{
+	struct replaying *replaying = user;
+	int r;
+
+	if (record->type == STFS_RECORD_MODEL)
+		return apply_model(replaying, record->payload);
+	/* Of a commit that is over. */
+	if (record->type == STFS_RECORD_TEMPS || record->type == STFS_RECORD_COMMIT)
+		return 0;
+	r = replaying->seen_model ? apply_record(replaying, record) : -EBADMSG;
+	if (r == -EBADMSG)
+		stfs_diag_set(replaying->diag, "the journal in %s has a record (type %" PRIu32 ") that does not fit",
+			      stfs_stage_path(replaying->view->stage), record->type);
+	return r;
+}
+
+static int end_replay(struct stfs_view *view, bool same_boot)
+{
+	for (uint32_t i = 0; i < view->n_contents; i++) {
+		int r = view->contents[i] ? stfs_content_replay_end(view->contents[i], same_boot) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool is_staged_file(void *user, uint64_t number)
+{
+	const struct stfs_view *view = user;
+
+	for (uint32_t i = 0; i < view->n_contents; i++) {
+		if (view->contents[i] && stfs_content_stage_number(view->contents[i]) == number)
+			return true;
+	}
+	return false;
+}
+
+static void free_bindings(struct replaying *replaying)
+{
+	for (uint32_t i = 0; i < replaying->n_bindings; i++)
+		stfs_content_unref(replaying->bindings[i].content);
+	free(replaying->bindings);
+}
+
+int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag)
+{
+	struct replaying replaying = { .view = view, .diag = diag };
+	struct stfs_journal *journal = stfs_stage_journal(view->stage);
+	int r;
+
+	read_boot_id(replaying.boot);
+	r = stfs_journal_replay(journal, apply, &replaying, diag);
+	free_bindings(&replaying);
+	if (r == 0)
+		r = end_replay(view, replaying.same_boot);
+	if (r < 0)
+		return r;
+	atomic_fetch_add(&view->journal_generation, 1);
+	/* A crash between making the journal and its first record leaves one with nothing in it. */
+	if (!replaying.seen_model)
+		r = stfs_replay_start_journal(view->model, journal);
+	else
+		r = stfs_replay_mark_boot(journal);
+	return r < 0 ? r : stfs_stage_sweep(view->stage, is_staged_file, view);
+}

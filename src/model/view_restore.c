@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dropping what is staged: the tree, or a part of it, as the model has it. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "edit_private.h"
+
+/* Everything anew. The numbers of what the model has come out the same. */
+static int restore_all(struct stfs_view *view)
+{
+	struct stfs_tree old = view->tree;
+	int r;
+
+	view->tree = (struct stfs_tree){ 0 };
+	r = stfs_view_build_tree(view);
+	if (r < 0) {
+		stfs_tree_fini(&view->tree);
+		view->tree = old;
+		return r;
+	}
+	stfs_tree_fini(&old);
+	stfs_view_free_contents(view, true);
+	view->n_dir_attrs = 0;
+	view->dirs_moved = false;
+	return 0;
+}
+
+/* The node at a path, or STFS_NODE_NONE. */
+static uint32_t find_path(const struct stfs_view *view, struct stfs_slice path)
+{
+	uint32_t node = STFS_NODE_ROOT;
+
+	while (node != STFS_NODE_NONE && path.len) {
+		const char *slash = memchr(path.p, '/', path.len);
+		size_t n = slash ? (size_t)(slash - path.p) : path.len;
+
+		node = stfs_tree_child(&view->tree, node, (struct stfs_slice){ path.p, n });
+		n += slash != NULL;
+		path = (struct stfs_slice){ path.p + n, path.len - n };
+	}
+	return node;
+}
+
+/* True when `full` is `path` or below it. */
+static bool is_below(struct stfs_slice full, struct stfs_slice path)
+{
+	return full.len >= path.len && memcmp(full.p, path.p, path.len) == 0 &&
+	       (full.len == path.len || full.p[path.len] == '/');
+}
+
+/* Adds the tensors of the model that belong below `path`; *ret_n counts them. */
+static int add_tensors(struct stfs_view *view, struct stfs_slice path, uint32_t *ret_n)
+{
+	_cleanup_buf_ struct stfs_buf full = { 0 };
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < view->model->n_entries; i++) {
+		full.len = 0;
+		r = stfs_name_encode(&full, stfs_model_tensor(view->model, i)->name, view->options.layout);
+		if (r < 0 || !is_below(stfs_buf_slice(&full), path))
+			continue;
+		r = stfs_view_add_tensor(view, i);
+		(*ret_n)++;
+	}
+	return r;
+}
+
+/* Adds the keys of the model: the one called `name`, or with an empty name all. */
+static int add_keys(struct stfs_view *view, struct stfs_slice name, uint32_t *ret_n)
+{
+	_cleanup_buf_ struct stfs_buf key = { 0 };
+	uint32_t node;
+
+	for (uint32_t i = 0; i < view->model->n_metadata; i++) {
+		int r;
+
+		key.len = 0;
+		r = stfs_key_encode(&key, view->model->metadata[i].key);
+		if (r == -ENAMETOOLONG || (r == 0 && name.len && !stfs_slice_equal(stfs_buf_slice(&key), name)))
+			continue;
+		if (r == 0)
+			r = stfs_tree_add(&view->tree, STFS_NODE_METADATA, stfs_buf_slice(&key), STFS_NODE_KEY, &node);
+		if (r < 0)
+			return r;
+		view->tree.nodes[node].entry = i;
+		(*ret_n)++;
+	}
+	return 0;
+}
+
+static int restore_metadata(struct stfs_view *view, struct stfs_slice name)
+{
+	uint32_t node, n = 0;
+	int r;
+
+	if (name.len) {
+		node = stfs_tree_child(&view->tree, STFS_NODE_METADATA, name);
+		if (node != STFS_NODE_NONE)
+			stfs_change_remove(view, node);
+		r = add_keys(view, name, &n);
+		return r < 0 ? r : node != STFS_NODE_NONE || n ? 0 : -ENOENT;
+	}
+	while ((node = view->tree.nodes[STFS_NODE_METADATA].first_child) != STFS_NODE_NONE)
+		stfs_change_remove(view, node);
+	return add_keys(view, name, &n);
+}
+
+int stfs_change_restore(struct stfs_view *view, struct stfs_slice path)
+{
+	static const char metadata[] = "__metadata__";
+	uint32_t node, n = 0;
+	int r;
+
+	if (path.len == 0)
+		return restore_all(view);
+	if (is_below(path, stfs_slice_of(metadata))) {
+		size_t skip = STFS_MIN(path.len, sizeof(metadata));
+
+		return restore_metadata(view, (struct stfs_slice){ path.p + skip, path.len - skip });
+	}
+	node = find_path(view, path);
+	/* A slot or scratch file of a tensor: the tensor is put back as a whole. */
+	if (node != STFS_NODE_NONE && node != STFS_NODE_ROOT)
+		stfs_change_remove_tree(view, node);
+	r = add_tensors(view, path, &n);
+	return r < 0 ? r : node != STFS_NODE_NONE || n ? 0 : -ENOENT;
+}
+
+static int journal_discard(struct stfs_view *view, struct stfs_slice path)
+{
+	_cleanup_buf_ struct stfs_buf payload = { 0 };
+	int r = stfs_payload_bytes(&payload, path);
+
+	return r < 0 ? r : stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_DISCARD, stfs_buf_slice(&payload));
+}
+
+/* What the kernel may still believe, of a part of the tree; collected before it changes. */
+struct known {
+	uint64_t *inos, *parents;
+	struct stfs_buf names; /* each with a NUL */
+	size_t n, cap;
+};
+
+static void known_fini(struct known *known)
+{
+	free(known->inos);
+	free(known->parents);
+	stfs_buf_fini(&known->names);
+}
+
+static int known_add(struct known *known, uint64_t ino, uint64_t parent, struct stfs_slice name)
+{
+	int r;
+
+	if (known->n == known->cap) {
+		size_t cap = known->cap ? known->cap * 2 : 64;
+		uint64_t *inos = reallocarray(known->inos, cap, sizeof(*inos));
+		uint64_t *parents = inos ? reallocarray(known->parents, cap, sizeof(*parents)) : NULL;
+
+		if (inos)
+			known->inos = inos;
+		if (!parents)
+			return -ENOMEM;
+		known->parents = parents;
+		known->cap = cap;
+	}
+	r = stfs_buf_append(&known->names, name.p, name.len);
+	if (r == 0)
+		r = stfs_buf_append_char(&known->names, '\0');
+	if (r < 0)
+		return r;
+	known->inos[known->n] = ino;
+	known->parents[known->n++] = parent;
+	return 0;
+}
+
+/* Every node that is not as the model has it, and every directory, since entries may come back. */
+static int collect_known(struct stfs_view *view, struct known *known)
+{
+	int r = 0;
+
+	for (uint32_t node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, STFS_NODE_ROOT); r == 0 && node != STFS_NODE_NONE;
+	     node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, node)) {
+		const struct stfs_node *n = &view->tree.nodes[node];
+
+		if (n->kind == STFS_NODE_OWN || n->attr || n->explicit_slots)
+			r = known_add(known, stfs_view_place(view, node).ino, stfs_view_place(view, n->parent).ino,
+				      stfs_tree_name(&view->tree, node));
+	}
+	return r;
+}
+
+static void tell_known(struct stfs_view *view, const struct known *known)
+{
+	const char *name = known->names.data;
+
+	if (!view->watcher.changed)
+		return;
+	for (size_t i = 0; i < known->n; i++, name += strlen(name) + 1) {
+		view->watcher.changed(view->watcher.user, known->inos[i]);
+		view->watcher.renamed(view->watcher.user, known->parents[i], stfs_slice_of(name), false);
+	}
+	view->watcher.changed(view->watcher.user, STFS_INO_ROOT);
+	view->watcher.changed(view->watcher.user, STFS_INO_METADATA);
+}
+
+int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stfs_diag *diag)
+{
+	_cleanup_(known_fini) struct known known = { 0 };
+	int r;
+
+	if (!view->stage)
+		return stfs_fail(diag, -EROFS, "this mount is read-only: nothing is staged");
+	r = stfs_edit_begin(view);
+	if (r < 0)
+		return r;
+	while (path.len && path.p[path.len - 1] == '/')
+		path.len--;
+	r = collect_known(view, &known);
+	if (r == 0 && path.len)
+		r = journal_discard(view, path);
+	if (r == 0)
+		r = stfs_change_restore(view, path);
+	if (r == 0 && path.len == 0)
+		r = stfs_stage_clear(view->stage); /* the next edit makes a new journal */
+	stfs_edit_end(view);
+	tell_known(view, &known);
+	return r;
+}

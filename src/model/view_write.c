@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open files that are written. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "attr_text.h"
+#include "file_private.h"
+
+int stfs_file_new(struct stfs_view *view, struct stfs_content *content, uint32_t npy_dir, struct stfs_file **ret_file)
+{
+	_cleanup_(stfs_file_closep) struct stfs_file *file = NULL;
+	int r = stfs_file_alloc(view, stfs_content_ino(content), &file);
+
+	if (r == 0 && npy_dir != STFS_NODE_NONE) {
+		file->fixed = true;
+		r = stfs_view_npy_head(view, npy_dir, &file->head);
+	}
+	if (r == 0)
+		r = stfs_content_open(content);
+	if (r < 0)
+		return r;
+	atomic_store(&file->content, stfs_content_ref(content));
+	file->writable = true;
+	*ret_file = stfs_steal(file);
+	return 0;
+}
+
+int stfs_edit_file_node(struct stfs_view *view, uint64_t ino, uint32_t *ret)
+{
+	struct stfs_place place;
+	int r = stfs_view_resolve(view, ino, &place);
+
+	if (r < 0)
+		return r;
+	switch (place.slot) {
+	case STFS_SLOT_FILE:
+		break;
+	case STFS_SLOT_DIR:
+	case STFS_SLOT_CONTROL_DIR:
+		return -EISDIR;
+	case STFS_SLOT_KEY:
+		r = stfs_change_make_file(view, place.node);
+		break;
+	case STFS_SLOT_DATA:
+	case STFS_SLOT_DTYPE:
+	case STFS_SLOT_SHAPE:
+		r = stfs_change_make_explicit(view, place.node);
+		if (r == 0)
+			place.node = stfs_tree_find(&view->tree, stfs_change_id_of_ino(ino));
+		break;
+	default:
+		return -EACCES;
+	}
+	if (r == 0)
+		*ret = place.node;
+	return r;
+}
+
+/* The data.npy that we generate: emptied it becomes a file of its own, else its bytes are the tensor's. */
+static int open_npy(struct stfs_view *view, const struct stfs_place *place, bool truncate, struct stfs_file **ret_file)
+{
+	struct stfs_attr shown;
+	struct stfs_file_attr attr;
+	uint32_t node, dir = place->node;
+	int r = stfs_change_make_explicit(view, dir);
+
+	if (r == 0)
+		r = stfs_view_fill_attr(view, place, &shown);
+	if (r < 0)
+		return r;
+	attr = (struct stfs_file_attr){ shown.perm, shown.uid, shown.gid, shown.mtime };
+	if (truncate) {
+		r = stfs_edit_add_file(view, dir, stfs_slice_of("data.npy"), place->ino, &attr, &node);
+		return r < 0 ? r : stfs_file_new(view, stfs_view_content(view, node), STFS_NODE_NONE, ret_file);
+	}
+	node = stfs_view_role_node(view, dir, STFS_ROLE_DATA);
+	if (node == STFS_NODE_NONE)
+		return -ENOENT;
+	r = stfs_edit_bind(view, stfs_view_content(view, node));
+	return r < 0 ? r : stfs_file_new(view, stfs_view_content(view, node), dir, ret_file);
+}
+
+/* Empties a file on opening; the text of a dtype or shape is kept, should what follows be refused. */
+static int empty(struct stfs_file *file)
+{
+	struct stfs_content *content = atomic_load(&file->content);
+	int r = 0;
+
+	if (file->role == STFS_ROLE_DTYPE || file->role == STFS_ROLE_SHAPE)
+		r = stfs_content_read(content, STFS_SMALL_MAX, &file->before);
+	return r < 0 ? r : stfs_content_truncate(content, file->view->stage, 0);
+}
+
+static int open_node(struct stfs_view *view, uint64_t ino, bool truncate, struct stfs_file **ret_file)
+{
+	_cleanup_(stfs_file_closep) struct stfs_file *file = NULL;
+	uint32_t node;
+	int r = stfs_edit_file_node(view, ino, &node);
+
+	if (r == 0)
+		r = stfs_edit_bind(view, stfs_view_content(view, node));
+	if (r == 0)
+		r = stfs_file_new(view, stfs_view_content(view, node), STFS_NODE_NONE, &file);
+	if (r < 0)
+		return r;
+	file->role = stfs_view_role(view, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node));
+	r = truncate ? empty(file) : 0;
+	if (r < 0)
+		return r;
+	*ret_file = stfs_steal(file);
+	return 0;
+}
+
+int stfs_view_open_write(struct stfs_view *view, uint64_t ino, bool truncate, struct stfs_file **ret_file)
+{
+	struct stfs_place place;
+	int r = stfs_edit_begin(view);
+
+	if (r < 0)
+		return r;
+	r = stfs_view_resolve(view, ino, &place);
+	if (r == 0 && place.slot == STFS_SLOT_NPY)
+		r = open_npy(view, &place, truncate, ret_file);
+	else if (r == 0)
+		r = open_node(view, ino, truncate, ret_file);
+	stfs_edit_end(view);
+	return r;
+}
+
+/* A whole line, written at once at the start, that can never be what this file holds. */
+static bool is_nonsense(const struct stfs_file *file, const void *data, size_t size, uint64_t offset)
+{
+	_cleanup_buf_ struct stfs_buf dims = { 0 };
+	struct stfs_slice text = { data, size };
+	enum stfs_dtype dtype;
+	uint32_t rank;
+
+	if (offset != 0 || size == 0 || text.p[size - 1] != '\n')
+		return false;
+	if (file->role == STFS_ROLE_DTYPE)
+		return !stfs_dtype_of_text(text, &dtype);
+	return file->role == STFS_ROLE_SHAPE && stfs_shape_of_text(text, &dims, &rank) == -EINVAL;
+}
+
+/* Puts back what opening the file took away. */
+static void restore_before(struct stfs_file *file)
+{
+	struct stfs_content *content = atomic_load(&file->content);
+	size_t written;
+
+	if (file->before.len && stfs_content_size(content) == 0)
+		(void)!stfs_content_write(content, file->view->stage, file->before.data, file->before.len, 0, &written);
+}
+
+/* A write into the NumPy header must not change it; what comes after it is the tensor's. */
+static int write_npy(struct stfs_file *file, const char *data, size_t size, uint64_t offset, size_t *ret_written)
+{
+	size_t skip = 0, written;
+	int r;
+
+	if (offset < file->head.len) {
+		skip = STFS_MIN(size, file->head.len - (size_t)offset);
+		if (memcmp(file->head.data + offset, data, skip) != 0)
+			return -EINVAL;
+	}
+	if (skip < size) {
+		r = stfs_content_write(atomic_load(&file->content), file->view->stage, data + skip, size - skip,
+				       offset + skip - file->head.len, &written);
+		if (r < 0)
+			return r;
+		skip += written;
+	}
+	*ret_written = skip;
+	return 0;
+}
+
+/*
+ * Writing needs no lock on the tree, but must not run into a commit: the read lock is held so that a commit, which takes the
+ * write lock to begin, waits for it.
+ */
+static int begin_write(struct stfs_file *file)
+{
+	struct stfs_view *view = file->view;
+	int r;
+
+	if (!view->stage)
+		return -EROFS;
+	pthread_rwlock_rdlock(&view->tree_lock);
+	/* A commit took the staging area away since the file was opened: an empty change makes a new one. */
+	while (!stfs_stage_journal(view->stage)) {
+		pthread_rwlock_unlock(&view->tree_lock);
+		r = stfs_edit_begin(view);
+		if (r < 0)
+			return r;
+		stfs_edit_end(view);
+		pthread_rwlock_rdlock(&view->tree_lock);
+	}
+	r = atomic_load(&view->frozen) ? stfs_view_frozen_error(view) :
+					 stfs_edit_bind(view, atomic_load(&file->content));
+	if (r < 0)
+		pthread_rwlock_unlock(&view->tree_lock);
+	return r;
+}
+
+int stfs_file_write(struct stfs_file *file, const void *data, size_t size, uint64_t offset, size_t *ret_written)
+{
+	struct stfs_view *view = file->view;
+	int r;
+
+	if (!file->writable)
+		return -EBADF;
+	r = begin_write(file);
+	if (r < 0)
+		return r;
+	if (is_nonsense(file, data, size, offset)) {
+		restore_before(file);
+		r = -EINVAL;
+	} else if (file->fixed) {
+		r = write_npy(file, data, size, offset, ret_written);
+	} else {
+		r = stfs_content_write(atomic_load(&file->content), view->stage, data, size, offset, ret_written);
+	}
+	atomic_fetch_add(&view->generation, 1);
+	pthread_rwlock_unlock(&view->tree_lock);
+	return r;
+}
+
+int stfs_file_allocate(struct stfs_file *file, uint64_t size)
+{
+	struct stfs_content *content = atomic_load(&file->content);
+	int r;
+
+	if (!file->writable)
+		return -EBADF;
+	r = begin_write(file);
+	if (r < 0)
+		return r;
+	if (stfs_content_size(content) < size)
+		r = file->fixed ? -EOPNOTSUPP : stfs_content_truncate(content, file->view->stage, size);
+	atomic_fetch_add(&file->view->generation, 1);
+	pthread_rwlock_unlock(&file->view->tree_lock);
+	return r;
+}
+
+/* The run of the model that an open file consists of, and which file of the model it is in. */
+static bool run_of_file(struct stfs_file *file, struct stfs_run *ret, uint64_t *ret_file)
+{
+	const struct stfs_model *model = file->view->model;
+	struct stfs_content *content = atomic_load(&file->content);
+
+	if (content ? !stfs_content_run(content, ret) : !file->source || file->fixed)
+		return false;
+	if (!content)
+		*ret = (struct stfs_run){ file->source, file->begin, file->size };
+	for (uint32_t i = 0; i < model->n_files; i++) {
+		if (model->files[i] == ret->file) {
+			*ret_file = i;
+			return true;
+		}
+	}
+	return false; /* of the model before a commit */
+}
+
+int stfs_file_copy(struct stfs_file *from, uint64_t from_offset, struct stfs_file *to, uint64_t to_offset, uint64_t len,
+		   uint64_t *ret_copied)
+{
+	struct stfs_content *target = atomic_load(&to->content);
+	struct stfs_run run;
+	uint64_t file;
+	int r;
+
+	if (!to->writable || to->fixed)
+		return -EOPNOTSUPP;
+	r = begin_write(to);
+	if (r < 0)
+		return r;
+	/* Only a whole file into an empty one: that is what cp asks for. Small ones are better off as text. */
+	if (from_offset || to_offset || stfs_content_size(target) || !run_of_file(from, &run, &file) || len < run.size ||
+	    run.size <= STFS_SMALL_MAX)
+		r = -EOPNOTSUPP;
+	else
+		r = stfs_content_refer(target, to->view->stage, file, &run);
+	if (r == 0)
+		*ret_copied = run.size;
+	atomic_fetch_add(&to->view->generation, 1);
+	pthread_rwlock_unlock(&to->view->tree_lock);
+	return r == -EINVAL ? -EOPNOTSUPP : r;
+}
+
+void stfs_file_flush(struct stfs_file *file)
+{
+	struct stfs_npy_effect effect = { 0 };
+	struct stfs_view *view = file->view;
+	uint32_t node;
+
+	if (!file->writable || file->fixed || stfs_edit_begin(view) < 0)
+		return;
+	node = stfs_tree_find(&view->tree, stfs_change_id_of_ino(file->ino));
+	if (node != STFS_NODE_NONE && view->tree.nodes[node].kind == STFS_NODE_OWN &&
+	    stfs_view_role(view, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node)) == STFS_ROLE_NPY)
+		stfs_edit_take_npy(view, view->tree.nodes[node].parent, &effect);
+	stfs_edit_end(view);
+	stfs_edit_tell_npy(view, &effect);
+}
+
+int stfs_file_sync(struct stfs_file *file)
+{
+	struct stfs_content *content = atomic_load(&file->content);
+
+	if (!file->view->stage || !content)
+		return 0;
+	/* So that a commit does not take the journal away meanwhile. */
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(file->view);
+
+	return stfs_content_sync(content, file->view->stage);
+}
+
+int stfs_view_sync(struct stfs_view *view)
+{
+	int error = 0;
+
+	if (!view->stage)
+		return 0;
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+
+	for (uint32_t i = 0; i < view->n_contents; i++) {
+		int r = 0;
+
+		if (view->contents[i] && stfs_content_edited(view->contents[i]))
+			r = stfs_content_sync(view->contents[i], view->stage);
+		if (r < 0)
+			error = r;
+	}
+	return error;
+}
