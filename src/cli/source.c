@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "source.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "findings.h"
+#include "quote.h"
+
+#define MAX_VIOLATIONS 10 /* `check` prints all of them */
+#define MAX_WARNINGS 5
+
+static bool take_lax(const char *value, struct stfs_model_options *options)
+{
+	options->lax = true;
+	return !value;
+}
+
+static bool take_partial(const char *value, struct stfs_model_options *options)
+{
+	options->partial = true;
+	return !value;
+}
+
+static bool take_index(const char *value, struct stfs_model_options *options)
+{
+	options->index = value;
+	return value && *value && !strchr(value, '/');
+}
+
+static const struct source_option {
+	struct stfs_option_help help;
+	bool (*take)(const char *value, struct stfs_model_options *options);
+} source_options[] = {
+	{ { "lax", "accept NUL padding and trailing bytes" }, take_lax },
+	{ { "partial", "read what is whole of a damaged set of shards" }, take_partial },
+	{ { "index=NAME", "the index or single file of a directory to take" }, take_index },
+};
+
+void stfs_source_print_help(FILE *out)
+{
+	fputs("\nWhat -o takes:\n", out);
+	for (size_t i = 0; i < STFS_ARRAY_SIZE(source_options); i++) {
+		const struct stfs_option_help row[] = { source_options[i].help, { NULL, NULL } };
+
+		stfs_print_options(out, row);
+	}
+}
+
+static const struct source_option *find_option(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < STFS_ARRAY_SIZE(source_options); i++) {
+		const char *own = source_options[i].help.name;
+
+		if (len == strcspn(own, "=") && memcmp(own, name, len) == 0)
+			return &source_options[i];
+	}
+	return NULL;
+}
+
+/* Takes the next word off `*text`, in place; as for a mount, `\,` and `\\` stand for a comma and a backslash. */
+static char *next_word(char **text)
+{
+	char *word = *text, *from = word, *to = word;
+
+	for (; *from && *from != ','; from++) {
+		if (*from == '\\' && from[1])
+			from++;
+		*to++ = *from;
+	}
+	*text = *from ? from + 1 : from;
+	*to = '\0';
+	return word;
+}
+
+/* Adds the options in `text`, which is changed, to *options. Returns an enum stfs_exit. */
+static int parse_options(const struct stfs_command *command, char *text, struct stfs_model_options *options)
+{
+	while (*text) {
+		char *word = next_word(&text), *value = strchr(word, '=');
+		const struct source_option *option;
+
+		if (!*word)
+			continue;
+		if (value)
+			*value++ = '\0';
+		option = find_option(word);
+		if (!option)
+			return stfs_usage_error(command, "unknown option -o %s", stfs_quote(stfs_slice_of(word)).text);
+		if (!option->take(value, options))
+			return stfs_usage_error(command, "option -o is written %s", option->help.name);
+	}
+	return STFS_EXIT_OK;
+}
+
+int stfs_source_next(struct stfs_args *args, struct stfs_model_options *options, int *ret_code)
+{
+	const struct stfs_command *command = args->command;
+	int row, code = STFS_EXIT_OK;
+
+	while ((row = stfs_args_next(args)) >= 0) {
+		const char *name = command->options[row].name;
+
+		if (strcmp(name, "--help") == 0) {
+			*ret_code = stfs_print_command_help(command);
+			return STFS_ARGS_ERROR;
+		}
+		if (strcmp(name, "-o OPTIONS") != 0)
+			return row;
+		code = parse_options(command, optarg, options);
+		if (code != STFS_EXIT_OK)
+			break;
+	}
+	if (row == STFS_ARGS_END)
+		return row;
+	*ret_code = STFS_EXIT_USAGE;
+	return STFS_ARGS_ERROR;
+}
+
+int stfs_source_open(const char *source, const struct stfs_model_options *options, struct stfs_model **ret_model)
+{
+	struct stfs_findings findings;
+	int r;
+
+	stfs_findings_init(&findings, stderr, MAX_VIOLATIONS, MAX_WARNINGS);
+	r = stfs_model_open(source, options, &findings.report, ret_model);
+	stfs_findings_finish(&findings);
+	if (r < 0 && findings.report.violations == 0)
+		return stfs_exit_with(stfs_exit_of_open(r), "%s: %s", stfs_quote(stfs_slice_of(source)).text,
+				      strerror(-r));
+	return stfs_exit_of_open(r);
+}
+
+int stfs_source_check(const struct stfs_model *model)
+{
+	for (uint32_t i = 0; i < model->n_files; i++) {
+		struct stfs_diag diag = { 0 };
+
+		if (stfs_snapshot_check(model->files[i], &diag, NULL) < 0)
+			return stfs_exit_with(STFS_EXIT_SOURCE, "%s changed while it was read: %s",
+					      stfs_snapshot_name(model->files[i]), diag.text);
+	}
+	return STFS_EXIT_OK;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mountinfo.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "macros.h"
+
+static void close_file(FILE **file)
+{
+	if (*file)
+		fclose(*file);
+}
+
+static bool is_octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
+/* Undoes \ooo, as the kernel writes blanks and backslashes, in place. */
+static void unescape(char *s)
+{
+	char *to = s;
+
+	for (; *s; to++) {
+		if (s[0] == '\\' && is_octal(s[1]) && is_octal(s[2]) && is_octal(s[3])) {
+			*to = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+			s += 4;
+		} else {
+			*to = *s++;
+		}
+	}
+	*to = '\0';
+}
+
+/* Where the fields of interest stand: "36 35 98:0 /root /point options [optional ...] - type source options". */
+struct fields {
+	char *device, *point, *type, *source;
+};
+
+static bool split_line(char *line, struct fields *ret)
+{
+	char *head[5], *rest, *end = line;
+
+	line[strcspn(line, "\n")] = '\0';
+	rest = strstr(line, " - ");
+	if (!rest)
+		return false;
+	*rest = '\0';
+	rest += strlen(" - ");
+	for (size_t i = 0; i < STFS_ARRAY_SIZE(head); i++) {
+		head[i] = strsep(&end, " ");
+		if (!head[i] || !end)
+			return false;
+	}
+	*ret = (struct fields){ .device = head[2], .point = head[4] };
+	ret->type = strsep(&rest, " ");
+	ret->source = strsep(&rest, " ");
+	if (!ret->source)
+		return false;
+	unescape(ret->point);
+	unescape(ret->type);
+	unescape(ret->source);
+	return true;
+}
+
+static int take_mount(const struct fields *f, struct stfs_mount *mount)
+{
+	struct stfs_mount found = { .type = strdup(f->type), .source = strdup(f->source) };
+
+	if (!found.type || !found.source || sscanf(f->device, "%u:%u", &found.major, &found.minor) != 2) {
+		stfs_mount_fini(&found);
+		return -ENOMEM;
+	}
+	stfs_mount_fini(mount);
+	*mount = found;
+	return 0;
+}
+
+int stfs_mountinfo_find(const char *path, struct stfs_mount *ret)
+{
+	_cleanup_(close_file) FILE *file = fopen("/proc/self/mountinfo", "re");
+	_cleanup_mount_ struct stfs_mount found = { 0 };
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+
+	if (!file)
+		return -errno;
+	errno = 0;
+	while (getline(&line, &size, file) >= 0) {
+		struct fields fields;
+
+		if (!split_line(line, &fields) || strcmp(fields.point, path) != 0)
+			continue;
+		if (take_mount(&fields, &found) < 0)
+			return -ENOMEM;
+	}
+	if (ferror(file))
+		return errno ? -errno : -EIO;
+	if (!found.type)
+		return -ENOENT;
+	*ret = found;
+	found = (struct stfs_mount){ 0 };
+	return 0;
+}
+
+void stfs_mount_fini(struct stfs_mount *mount)
+{
+	free(mount->type);
+	free(mount->source);
+	*mount = (struct stfs_mount){ 0 };
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's own list of mounts: it can be asked without touching a mount, so that a dead one does no harm. */
+#pragma once
+
+#include "cleanup.h"
+
+#define STFS_SUBTYPE "safetensorsfs"
+#define STFS_FSTYPE "fuse." STFS_SUBTYPE
+
+/* A mount. Embedded, released with stfs_mount_fini. */
+struct stfs_mount {
+	char *type;   /* "fuse.safetensorsfs" */
+	char *source; /* as given by who mounted it: foreign text */
+	unsigned major, minor;
+};
+
+/*
+ * Finds the mount at `path` (absolute, resolved), the topmost if there are several. Returns 0, -ENOENT when there is
+ * none, or the errno of reading the list. The caller releases *ret.
+ */
+int stfs_mountinfo_find(const char *path, struct stfs_mount *ret);
+
+/* Releases what a mount owns. */
+void stfs_mount_fini(struct stfs_mount *mount);
+#define _cleanup_mount_ _cleanup_(stfs_mount_fini)
