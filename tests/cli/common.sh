@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# For the tests of commands that need no mount: sourced by each, with the program as its first argument.
+set -u
+export LC_ALL=C.UTF-8 TERM=xterm
+unset NO_COLOR COLUMNS LINES
+
+if ! command -v python3 >/dev/null; then
+	echo "skipped: python3, the witness, is not here"
+	exit 77
+fi
+
+here=$(cd "$(dirname "$0")" && pwd)
+program=$(realpath "$1")
+models=$(mktemp -d)
+trap 'rm -rf "$models"' EXIT
+failures=0
+
+python3 "$here/model.py" make "$models" || exit 1
+cd "$models" || exit 1
+
+fail() {
+	echo "FAIL: $*"
+	failures=$((failures + 1))
+}
+
+# code WANT COMMAND...: runs it, keeps stdout and stderr in files, compares the exit status.
+code() {
+	local want=$1 got
+	shift
+	"$program" "$@" >out 2>err
+	got=$?
+	[ "$got" -eq "$want" ] || fail "$*: exit $got instead of $want: $(head -c 300 err)"
+	if grep -q "runtime error\|AddressSanitizer\|LeakSanitizer" err; then
+		fail "$*: $(cat err)"
+	fi
+}
+
+# same WANT-FILE GOT-FILE WHAT
+same() {
+	cmp -s "$1" "$2" || { fail "$3 differ:"; diff "$1" "$2" | head -10; }
+}
+
+# has FILE TEXT
+has() {
+	grep -qF -- "$2" "$1" || { fail "no '$2' in $1:"; head -20 "$1"; }
+}
+
+# lacks FILE TEXT
+lacks() {
+	! grep -qF -- "$2" "$1" || { fail "'$2' in $1:"; head -20 "$1"; }
+}
+
+# On a terminal of so many rows and columns: the program's output goes to the file `out`.
+on_terminal() {
+	python3 "$here/terminal.py" "$1" "$2" "$program" "${@:3}" >out 2>err || fail "terminal: ${*:3}: $(head -c 300 err)"
+}
+
+finish() {
+	[ "$failures" -eq 0 ] || exit 1
+	echo "ok"
+}

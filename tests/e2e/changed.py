@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads both tensors of a mount whose source was changed, in pieces.
+
+usage: changed.py MOUNT MODEL whole|refused              (MODEL: what the source was)
+       changed.py MOUNT MODEL racing SOURCE SIZE         (cuts SOURCE to SIZE while threads read)
+
+whole: every byte must be had. refused: at least one piece must fail. Always: what is had is right, what fails is EIO.
+"""
+
+import errno
+import os
+import sys
+import threading
+import time
+
+from refwriter import read
+
+PIECE = 100000
+
+
+def fail(message):
+    print("changed.py: " + message, file=sys.stderr)
+    os._exit(1)  # from any thread
+
+
+def read_piece(fd, spot, want):
+    """Whether all of it could be had. A read may end early where the trouble begins, but the next one must say why."""
+    got = b""
+    while len(got) < len(want):
+        try:
+            more = os.pread(fd, len(want) - len(got), spot + len(got))
+        except OSError as error:
+            if error.errno != errno.EIO:
+                fail(str(error))
+            return False
+        got += more
+        if not more or not want.startswith(got):
+            kind = "an early end" if not more else "other bytes" if any(more[-8:]) else "zeros"
+            fail("%s at %d" % (kind, spot + len(got)))
+    return True
+
+
+def read_file(path, want, piece=PIECE):
+    """Returns how many pieces failed."""
+    fd = os.open(path, os.O_RDONLY)
+    spots = range(0, len(want), piece)
+    failed = sum(not read_piece(fd, spot, want[spot : spot + piece]) for spot in spots)
+    os.close(fd)
+    return failed
+
+
+def read_until_refused(path, want):
+    while not read_file(path, want, 1 << 20):
+        pass
+
+
+def race(mount, tensors, source, size):
+    """Every reader goes on until it is refused, so each sees the cut, most of them in the middle of a request."""
+    threads = [
+        threading.Thread(target=read_until_refused, args=(os.path.join(mount, tensor.name, "data"), tensor.data))
+        for tensor in tensors * 2
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.03)
+    begin = os.stat(source).st_size - sum(len(tensor.data) for tensor in tensors)
+    # On a border of a page of the file.
+    os.truncate(source, (begin + size) // 4096 * 4096)
+    for thread in threads:
+        thread.join(60)
+        if thread.is_alive():
+            fail("a reader was never refused")
+
+
+def main():
+    mount, model, mode = sys.argv[1:4]
+    tensors, _ = read(model)
+    if mode == "racing":
+        race(mount, tensors, sys.argv[4], int(sys.argv[5]))
+        return
+    # The later one first: it is what a cut takes away.
+    failed = sum(read_file(os.path.join(mount, tensor.name, "data"), tensor.data) for tensor in reversed(tensors))
+    if mode == "whole" and failed:
+        fail("%d reads failed" % failed)
+    if mode == "refused" and not failed:
+        fail("nothing was refused")
+
+
+main()

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The source changes under the mount: EIO and a line in the log, or the old bytes whole; never zeros, never a dead
+# daemon.
+. "$(dirname "$0")/lib.sh"
+need_python
+
+"$PYTHON" - <<-'END'
+	import random
+	from refwriter import Tensor, write
+	data = random.Random(5).randbytes(8 << 20).replace(b"\0", b"\1")
+	write("made", [Tensor("a", "U8", [4 << 20], data[:4 << 20]), Tensor("b", "U8", [4 << 20], data[4 << 20:])], {"k": "v"})
+END
+
+# begin OPTIONS: a fresh copy of the model mounted at m. The kernel has seen the names, but none of the bytes.
+begin() {
+	cp made model.safetensors
+	start model.safetensors m -o "$1"
+	find m >/dev/null
+}
+
+# is_refused WHAT: every byte that can be had is right, some read fails with EIO, and the daemon lives to say why.
+is_refused() {
+	"$PYTHON" "$HERE/changed.py" m made refused || fail "$1"
+	kill -0 "$DAEMON" || fail "$1: the daemon is dead"
+	grep -q 'model\.safetensors' "$LOG" || fail "$1: the log says nothing: $(cat "$LOG")"
+	[ "$(grep -vc 'mounted ' "$LOG")" -lt 20 ] || fail "$1: the log says too much"
+	[ "$(cat m/b/dtype)" = U8 ] || fail "$1: what needs no source is gone too"
+	stop m
+}
+
+is_whole() {
+	"$PYTHON" "$HERE/changed.py" m made whole || fail "$1"
+	stop m
+}
+
+for options in io=map io=pread io=map,direct_io; do
+	begin $options
+	truncate -s 5M model.safetensors
+	is_refused "truncated ($options)"
+
+	begin $options
+	truncate -s 4198500 model.safetensors
+	is_refused "cut inside a page ($options)"
+
+	begin $options
+	truncate -s 0 model.safetensors
+	is_refused "truncated to nothing ($options)"
+
+	begin $options
+	: >model.safetensors
+	cp made model.safetensors
+	is_refused "written anew ($options)"
+
+	begin $options
+	dd if=/dev/zero of=model.safetensors bs=1M count=2 seek=3 conv=notrunc status=none
+	is_refused "overwritten ($options)"
+
+	begin $options
+	echo x >>model.safetensors
+	is_refused "appended to ($options)"
+
+	begin $options
+	head -c 3000000 /dev/zero >other
+	mv other model.safetensors
+	is_whole "replaced by rename ($options)"
+
+	begin $options
+	rm model.safetensors
+	is_whole "removed ($options)"
+
+	begin $options
+	chmod 600 model.safetensors
+	is_whole "chmod ($options)"
+
+	begin $options
+	ln model.safetensors other-name
+	is_whole "ln ($options)"
+	rm other-name
+done
+
+# While many read: what is read before the cut is right, what comes after fails, and the daemon lives. The cut comes at
+# any moment of a request, on a page's border: within a page the kernel's own copy ends in zeros, which nobody can tell.
+for options in io=map io=pread; do
+	for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		begin $options,direct_io
+		"$PYTHON" "$HERE/changed.py" m made racing model.safetensors $((n * 512 * 1024)) || fail "cut while being read"
+		kill -0 "$DAEMON" || fail "cut while being read: the daemon is dead"
+		stop m
+	done
+done
+
+# What the kernel has kept from before the change is the old file's, whole.
+begin io=map
+cat m/a/data >/dev/null
+truncate -s 100 model.safetensors
+cmp m/a/data <(head -c $((4 << 20)) m/a/data) || fail "kept bytes"
+stop m

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Who may see a mount: modes no wider than the source's, other users only with allow_other, mounts of ordinary users.
+. "$(dirname "$0")/lib.sh"
+need_root
+need setpriv
+as_nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+chmod 755 "$T"
+as_nobody test -x "$STFS" || skip "an ordinary user cannot reach the program"
+DATA=model/norm/weight/data
+
+cp "$MODEL" model.safetensors
+chmod 640 model.safetensors
+mount_it model.safetensors m
+[ "$(stat -c %a m/$DATA)" = 440 ] || fail "mode of a file: $(stat -c %a m/$DATA)"
+[ "$(stat -c %a m/model)" = 550 ] || fail "mode of a folder: $(stat -c %a m/model)"
+as_nobody cat m/$DATA >/dev/null 2>&1 && fail "another user is let in"
+"$STFS" umount m
+
+# allow_other opens the door, and the modes still hold.
+mount_it model.safetensors m -o allow_other
+as_nobody cat m/$DATA >/dev/null 2>&1 && fail "another user reads what the source does not let him read"
+"$STFS" umount m
+chmod 644 model.safetensors
+mount_it model.safetensors m -o allow_other
+as_nobody cat m/$DATA | cmp - m/$DATA || fail "allow_other does not let another user in"
+"$STFS" umount m
+
+# An ordinary user mounts through fusermount3. Where the device is closed to him he gets one of his own, in a mount
+# namespace of its own.
+need fusermount3 unshare
+[ -e /etc/mtab ] || skip "fusermount3 needs /etc/mtab (the rest was tested)"
+mkdir home
+chown 65534:65534 home "$T/.log"
+mkdir roots
+run_as_user() {
+	if as_nobody test -w /dev/fuse; then
+		as_nobody bash "$HERE/users_own.sh"
+		return
+	fi
+	mknod "$T/fuse" c 10 229 2>/dev/null && chmod 666 "$T/fuse" && as_nobody test -w "$T/fuse" ||
+		skip "ordinary users may not open /dev/fuse here (the rest was tested)"
+	unshare -m bash -c 'mount --bind "$T/fuse" /dev/fuse && exec setpriv --reuid=65534 --regid=65534 --clear-groups \
+		bash "$HERE/users_own.sh"'
+}
+export T HERE STFS MODEL
+run_as_user
