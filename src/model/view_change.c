@@ -56,7 +56,7 @@ static int reserve_content(struct stfs_view *view, uint32_t *ret)
 int stfs_change_add_file(struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_content *content,
 			 uint32_t *ret_node)
 {
-	uint32_t place, node;
+	uint32_t place = 0, node;
 	int r = reserve_content(view, &place);
 
 	if (r == 0)
@@ -144,7 +144,7 @@ int stfs_change_make_file(struct stfs_view *view, uint32_t node)
 	_cleanup_buf_ struct stfs_buf text = { 0 };
 	struct stfs_place place;
 	struct stfs_file_attr attr;
-	uint32_t slot;
+	uint32_t slot = 0;
 	int r;
 
 	if (view->tree.nodes[node].kind != STFS_NODE_KEY)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "text.h"
+#include "view_known.h"
 
 int stfs_view_freeze(struct stfs_view *view)
 {
@@ -219,10 +220,13 @@ int stfs_view_publish(struct stfs_view *view, struct stfs_model *model, const st
 {
 	_cleanup_(publishing_fini) struct publishing publishing = { .view = view, .model = model };
 	_cleanup_(stfs_model_freep) struct stfs_model *old = NULL;
+	_cleanup_(stfs_known_fini) struct stfs_known known = { 0 };
 	int r;
 
 	pthread_rwlock_wrlock(&view->tree_lock);
 	r = prepare(&publishing, changes);
+	if (r == 0)
+		r = stfs_known_collect(view, &known);
 	if (r == 0) {
 		for (uint32_t node = 0; node < view->tree.n; node++) {
 			if (view->tree.nodes[node].kind == STFS_NODE_MODULE)
@@ -242,5 +246,7 @@ int stfs_view_publish(struct stfs_view *view, struct stfs_model *model, const st
 		atomic_fetch_add(&view->journal_generation, 1);
 	}
 	pthread_rwlock_unlock(&view->tree_lock);
+	if (r == 0)
+		stfs_known_tell(view, &known);
 	return r;
 }

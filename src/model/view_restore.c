@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "edit_private.h"
+#include "view_known.h"
 
 /* Everything anew. The numbers of what the model has come out the same. */
 static int restore_all(struct stfs_view *view)
@@ -134,79 +135,9 @@ static int journal_discard(struct stfs_view *view, struct stfs_slice path)
 	return r < 0 ? r : stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_DISCARD, stfs_buf_slice(&payload));
 }
 
-/* What the kernel may still believe, of a part of the tree; collected before it changes. */
-struct known {
-	uint64_t *inos, *parents;
-	struct stfs_buf names; /* each with a NUL */
-	size_t n, cap;
-};
-
-static void known_fini(struct known *known)
-{
-	free(known->inos);
-	free(known->parents);
-	stfs_buf_fini(&known->names);
-}
-
-static int known_add(struct known *known, uint64_t ino, uint64_t parent, struct stfs_slice name)
-{
-	int r;
-
-	if (known->n == known->cap) {
-		size_t cap = known->cap ? known->cap * 2 : 64;
-		uint64_t *inos = reallocarray(known->inos, cap, sizeof(*inos));
-		uint64_t *parents = inos ? reallocarray(known->parents, cap, sizeof(*parents)) : NULL;
-
-		if (inos)
-			known->inos = inos;
-		if (!parents)
-			return -ENOMEM;
-		known->parents = parents;
-		known->cap = cap;
-	}
-	r = stfs_buf_append(&known->names, name.p, name.len);
-	if (r == 0)
-		r = stfs_buf_append_char(&known->names, '\0');
-	if (r < 0)
-		return r;
-	known->inos[known->n] = ino;
-	known->parents[known->n++] = parent;
-	return 0;
-}
-
-/* Every node that is not as the model has it, and every directory, since entries may come back. */
-static int collect_known(struct stfs_view *view, struct known *known)
-{
-	int r = 0;
-
-	for (uint32_t node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, STFS_NODE_ROOT); r == 0 && node != STFS_NODE_NONE;
-	     node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, node)) {
-		const struct stfs_node *n = &view->tree.nodes[node];
-
-		if (n->kind == STFS_NODE_OWN || n->attr || n->explicit_slots)
-			r = known_add(known, stfs_view_place(view, node).ino, stfs_view_place(view, n->parent).ino,
-				      stfs_tree_name(&view->tree, node));
-	}
-	return r;
-}
-
-static void tell_known(struct stfs_view *view, const struct known *known)
-{
-	const char *name = known->names.data;
-
-	if (!view->watcher.changed)
-		return;
-	for (size_t i = 0; i < known->n; i++, name += strlen(name) + 1) {
-		view->watcher.changed(view->watcher.user, known->inos[i]);
-		view->watcher.renamed(view->watcher.user, known->parents[i], stfs_slice_of(name), false);
-	}
-	view->watcher.changed(view->watcher.user, STFS_INO_ROOT);
-	view->watcher.changed(view->watcher.user, STFS_INO_METADATA);
-}
-
 int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stfs_diag *diag)
 {
-	_cleanup_(known_fini) struct known known = { 0 };
+	_cleanup_(stfs_known_fini) struct stfs_known known = { 0 };
 	int r;
 
 	if (!view->stage)
@@ -216,7 +147,7 @@ int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stf
 		return r;
 	while (path.len && path.p[path.len - 1] == '/')
 		path.len--;
-	r = collect_known(view, &known);
+	r = stfs_known_collect(view, &known);
 	if (r == 0 && path.len)
 		r = journal_discard(view, path);
 	if (r == 0)
@@ -224,6 +155,6 @@ int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stf
 	if (r == 0 && path.len == 0)
 		r = stfs_stage_clear(view->stage); /* the next edit makes a new journal */
 	stfs_edit_end(view);
-	tell_known(view, &known);
+	stfs_known_tell(view, &known);
 	return r;
 }

@@ -326,10 +326,13 @@ int stfs_view_sync(struct stfs_view *view)
 	for (uint32_t i = 0; i < view->n_contents; i++) {
 		int r = 0;
 
-		if (view->contents[i] && stfs_content_edited(view->contents[i]))
+		/* What is in the journal alone is synced with it, once. */
+		if (view->contents[i] && stfs_content_stage_number(view->contents[i]))
 			r = stfs_content_sync(view->contents[i], view->stage);
 		if (r < 0)
 			error = r;
 	}
+	if (error == 0 && stfs_stage_journal(view->stage))
+		error = stfs_journal_sync(stfs_stage_journal(view->stage));
 	return error;
 }

@@ -81,7 +81,7 @@ static uint64_t lookup(const char *path, uint64_t *ret_parent, struct stfs_slice
 static uint64_t ino_of(const char *path)
 {
 	struct stfs_slice name;
-	uint64_t parent;
+	uint64_t parent = 0;
 	uint64_t ino = lookup(path, &parent, &name);
 
 	ck_assert_msg(ino && ino != UINT64_MAX, "%s is not there", path);
@@ -91,7 +91,7 @@ static uint64_t ino_of(const char *path)
 static bool is_there(const char *path)
 {
 	struct stfs_slice name;
-	uint64_t parent, ino = lookup(path, &parent, &name);
+	uint64_t parent = 0, ino = lookup(path, &parent, &name);
 
 	return ino && ino != UINT64_MAX;
 }
@@ -100,7 +100,7 @@ static int do_mkdir(const char *path)
 {
 	struct stfs_slice name;
 	struct stfs_attr attr;
-	uint64_t parent;
+	uint64_t parent = 0;
 
 	lookup(path, &parent, &name);
 	return stfs_view_mkdir(view, parent, name, 0755, owner, &attr);
@@ -109,7 +109,7 @@ static int do_mkdir(const char *path)
 static int do_unlink(const char *path)
 {
 	struct stfs_slice name;
-	uint64_t parent;
+	uint64_t parent = 0;
 
 	lookup(path, &parent, &name);
 	return stfs_view_unlink(view, parent, name);
@@ -118,7 +118,7 @@ static int do_unlink(const char *path)
 static int do_rmdir(const char *path)
 {
 	struct stfs_slice name;
-	uint64_t parent;
+	uint64_t parent = 0;
 
 	lookup(path, &parent, &name);
 	return stfs_view_rmdir(view, parent, name);
@@ -127,7 +127,7 @@ static int do_rmdir(const char *path)
 static int do_rename(const char *from, const char *to)
 {
 	struct stfs_slice name, new_name;
-	uint64_t parent, new_parent;
+	uint64_t parent = 0, new_parent = 0;
 
 	lookup(from, &parent, &name);
 	lookup(to, &new_parent, &new_name);
@@ -140,7 +140,7 @@ static struct stfs_file *open_write(const char *path, bool truncate)
 	struct stfs_file *file = NULL;
 	struct stfs_slice name;
 	struct stfs_attr attr;
-	uint64_t parent, ino = lookup(path, &parent, &name);
+	uint64_t parent = 0, ino = lookup(path, &parent, &name);
 
 	if (ino)
 		ck_assert_int_eq(stfs_view_open_write(view, ino, truncate, &file), 0);

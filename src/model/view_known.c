@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view_known.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void stfs_known_fini(struct stfs_known *known)
+{
+	free(known->inos);
+	free(known->parents);
+	stfs_buf_fini(&known->names);
+}
+
+static int grow(struct stfs_known *known)
+{
+	size_t cap = known->cap ? known->cap * 2 : 64;
+	uint64_t *inos = reallocarray(known->inos, cap, sizeof(*inos));
+	uint64_t *parents = inos ? reallocarray(known->parents, cap, sizeof(*parents)) : NULL;
+
+	if (inos)
+		known->inos = inos;
+	if (!parents)
+		return -ENOMEM;
+	known->parents = parents;
+	known->cap = cap;
+	return 0;
+}
+
+static int add(struct stfs_known *known, uint64_t ino, uint64_t parent, struct stfs_slice name)
+{
+	int r = known->n == known->cap ? grow(known) : 0;
+
+	if (r == 0)
+		r = stfs_buf_append(&known->names, name.p, name.len);
+	if (r == 0)
+		r = stfs_buf_append_char(&known->names, '\0');
+	if (r < 0)
+		return r;
+	known->inos[known->n] = ino;
+	known->parents[known->n++] = parent;
+	return 0;
+}
+
+int stfs_known_collect(struct stfs_view *view, struct stfs_known *known)
+{
+	int r = 0;
+
+	for (uint32_t node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, STFS_NODE_ROOT); r == 0 && node != STFS_NODE_NONE;
+	     node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, node)) {
+		const struct stfs_node *n = &view->tree.nodes[node];
+
+		if (n->kind == STFS_NODE_OWN || n->attr || n->explicit_slots)
+			r = add(known, stfs_view_place(view, node).ino, stfs_view_place(view, n->parent).ino,
+				      stfs_tree_name(&view->tree, node));
+	}
+	return r;
+}
+
+void stfs_known_tell(struct stfs_view *view, const struct stfs_known *known)
+{
+	const char *name = known->names.data;
+
+	if (!view->watcher.changed)
+		return;
+	for (size_t i = 0; i < known->n; i++, name += strlen(name) + 1) {
+		view->watcher.changed(view->watcher.user, known->inos[i]);
+		view->watcher.renamed(view->watcher.user, known->parents[i], stfs_slice_of(name), false);
+	}
+	view->watcher.changed(view->watcher.user, STFS_INO_ROOT);
+	view->watcher.changed(view->watcher.user, STFS_INO_METADATA);
+}
