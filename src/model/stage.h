@@ -44,8 +44,14 @@ bool stfs_stage_exists(const struct stfs_stage *stage);
  */
 int stfs_stage_lock(struct stfs_stage *stage, int lock_fd, struct stfs_diag *diag);
 
-/* Moves the lock to `lock_fd`, a new file that is about to take the model's name: taken before the old one is let go. */
+/*
+ * Moves the lock to `lock_fd`, the file that has the model's name now: taken before the old one is let go. Does nothing when it
+ * is on that file already.
+ */
 int stfs_stage_relock(struct stfs_stage *stage, int lock_fd) STFS_MUST_CHECK;
+
+/* Changes what is said of the holder. Returns 0 or -ENOMEM. */
+int stfs_stage_set_holder(struct stfs_stage *stage, const char *holder) STFS_MUST_CHECK;
 
 /* Makes the directory (0700) and an empty journal when they are not there. Returns 0 or -errno (-EROFS, -EACCES, -ENOSPC). */
 int stfs_stage_create(struct stfs_stage *stage) STFS_MUST_CHECK;

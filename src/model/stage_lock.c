@@ -101,10 +101,23 @@ int stfs_stage_lock(struct stfs_stage *stage, int lock_fd, struct stfs_diag *dia
 	return 0;
 }
 
+/* Whether the lock is on that file already, by whatever descriptor. */
+static bool is_locked_file(const struct stfs_stage *stage, int fd)
+{
+	const struct stfs_os *os = stage->os;
+	struct stat ours, other;
+
+	return stage->lock_fd >= 0 && STFS_RETRY(os->fstat(os->user, stage->lock_fd, &ours)) == 0 &&
+	       STFS_RETRY(os->fstat(os->user, fd, &other)) == 0 && ours.st_dev == other.st_dev && ours.st_ino == other.st_ino;
+}
+
 int stfs_stage_relock(struct stfs_stage *stage, int lock_fd)
 {
-	int fd = lock_copy(lock_fd);
+	int fd;
 
+	if (is_locked_file(stage, lock_fd))
+		return 0;
+	fd = lock_copy(lock_fd);
 	if (fd < 0)
 		return fd;
 	unlock_and_close(&stage->lock_fd);
@@ -144,4 +157,16 @@ void stfs_stage_unnote_holder(struct stfs_stage *stage)
 	if (stage->noted)
 		(void)STFS_RETRY(os->unlinkat(os->user, stage->dir_fd, STFS_STAGE_HOLDER, 0));
 	stage->noted = false;
+}
+
+int stfs_stage_set_holder(struct stfs_stage *stage, const char *holder)
+{
+	char *copy = strdup(holder);
+
+	if (!copy)
+		return -ENOMEM;
+	free(stage->holder);
+	stage->holder = copy;
+	stfs_stage_note_holder(stage);
+	return 0;
 }

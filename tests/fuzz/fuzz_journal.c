@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a journal. The first byte of the input says how to help it past the checksums: that many records (5
- * bits) are made right, 0x80 puts the head right, 0x40 then breaks the first record again. The rest is the file. A naive
- * reader says what must come out.
+ * bits) are made right, 0x80 puts the head right, 0x40 then breaks the first record again. The rest is the file. A
+ * naive reader says what must come out.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -199,6 +200,30 @@ START_TEST(test_source_ends)
 }
 END_TEST
 
+/* Files as they are here: by whatever way the filesystem has. TMPDIR can name one that clones. */
+START_TEST(test_real_files)
+{
+	const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+	struct copying copying;
+
+	copying_init(&copying);
+	close(copying.from);
+	close(copying.to);
+	copying.from = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	copying.to = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	ck_assert(copying.from >= 0 && copying.to >= 0);
+	ck_assert_int_eq(stfs_os_write_full(stfs_os_real(), copying.from, copying.before, FILE_BYTES, 0, NULL), 0);
+	blank_target(&copying);
+	ck_assert_int_eq(stfs_copy_range(stfs_os_real(), copying.from, 100, copying.to, 8192 + 100, 2 * MIB,
+					 &copying.stats, NULL, NULL),
+			 0);
+	compare(&copying, 100, 8192 + 100, 2 * MIB);
+	ck_assert_uint_eq(copying.stats.cloned, copying.stats.no_clone ? 0 : 2 * MIB - 4096);
+	ck_assert_uint_eq(copying.stats.cloned + copying.stats.in_kernel + copying.stats.buffered, 2 * MIB);
+	copying_fini(&copying);
+}
+END_TEST
+
 struct watch {
 	unsigned calls, stop_at;
 	uint64_t bytes;
@@ -303,6 +328,7 @@ int main(void)
 	tcase_add_test(tcase, test_fall_back);
 	tcase_add_test(tcase, test_errors);
 	tcase_add_test(tcase, test_source_ends);
+	tcase_add_test(tcase, test_real_files);
 	tcase_add_test(tcase, test_progress);
 	tcase_add_test(tcase, test_each_call);
 	tcase_set_timeout(tcase, 60);

@@ -670,6 +670,37 @@ START_TEST(test_each_call_fails)
 }
 END_TEST
 
+/* Reading back a torn journal, each call failing in turn: an error and a sentence, and the next try does it. */
+START_TEST(test_torn_each_call_fails)
+{
+	uint64_t ends[6];
+
+	for (int headless = 0; headless < 2; headless++) {
+		for (unsigned at = 1, fired = 1; fired; at++) {
+			_cleanup_journal_ struct stfs_journal *journal = NULL;
+			struct stfs_diag diag = { 0 };
+			struct seen seen = { 0 };
+			int r;
+
+			make(2, ends);
+			cut_file(headless ? 7 : ends[2] - 3);
+			journal = opened(false);
+			faulty_os_plant(&faulty, FAULTY_ONCE, at, EIO);
+			r = stfs_journal_replay(journal, see, &seen, &diag);
+			fired = faulty.fired;
+			faulty_os_plant(&faulty, FAULTY_NONE, 0, 0);
+			ck_assert_int_eq(r, fired ? -EIO : 0);
+			ck_assert((strstr(diag.text, "cannot be read back: ") != NULL) == (fired != 0));
+			ck_assert(!fired || append(journal, 1, "x") == -EINVAL);
+			ck_assert(fired || at > 2);
+			ck_assert_int_eq(replay(&seen, NULL), 0);
+			ck_assert_uint_eq(seen.n, headless ? 0 : 1);
+			remove_journal();
+		}
+	}
+}
+END_TEST
+
 /* Killed at each call, and in the middle of each write: what was accepted is there. */
 START_TEST(test_killed_at_each_call)
 {
@@ -727,6 +758,7 @@ int main(void)
 	tcase_add_test(tcase, test_sync);
 	tcase_add_test(tcase, test_threads);
 	tcase_add_test(tcase, test_each_call_fails);
+	tcase_add_test(tcase, test_torn_each_call_fails);
 	tcase_add_test(tcase, test_killed_at_each_call);
 	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
