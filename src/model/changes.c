@@ -382,9 +382,8 @@ static void count(struct stfs_changes *changes)
 	}
 }
 
-int stfs_changes_collect(struct stfs_view *view, struct stfs_changes **ret)
+int stfs_changes_collect_locked(struct stfs_view *view, struct stfs_changes **ret)
 {
-	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
 	_cleanup_(stfs_changes_freep) struct stfs_changes *changes = calloc(1, sizeof(*changes));
 	_cleanup_free_ bool *claimed = calloc(view->model->n_entries + 1u, sizeof(*claimed));
 	struct stfs_collecting collecting = { .view = view, .changes = changes, .claimed = claimed };
@@ -406,4 +405,11 @@ int stfs_changes_collect(struct stfs_view *view, struct stfs_changes **ret)
 	count(changes);
 	*ret = stfs_steal(changes);
 	return 0;
+}
+
+int stfs_changes_collect(struct stfs_view *view, struct stfs_changes **ret)
+{
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+
+	return stfs_changes_collect_locked(view, ret);
 }

@@ -82,3 +82,12 @@ int stfs_changes_text(const struct stfs_changes *changes, const struct stfs_mode
 
 /* The same as one JSON object. */
 int stfs_changes_json(const struct stfs_changes *changes, const struct stfs_model *model, struct stfs_buf *buf);
+
+/*
+ * Appends what is staged with what it replaces: the lines of stfs_changes_text, each followed by old and new dtype and shape, how
+ * many bytes differ, or the old and new value of a key. Returns 0 or -ENOMEM.
+ */
+int stfs_changes_diff(const struct stfs_changes *changes, const struct stfs_model *model, struct stfs_buf *buf);
+
+/* The same as one JSON object. */
+int stfs_changes_diff_json(const struct stfs_changes *changes, const struct stfs_model *model, struct stfs_buf *buf);

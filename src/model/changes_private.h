@@ -20,3 +20,6 @@ int stfs_collect_key(struct stfs_collecting *collecting, uint32_t node);
 
 /* Compares the keys with the model's, and finds those that are gone. */
 int stfs_collect_deleted_keys(struct stfs_collecting *collecting);
+
+/* stfs_changes_collect with the tree locked already. */
+int stfs_changes_collect_locked(struct stfs_view *view, struct stfs_changes **ret) STFS_MUST_CHECK;

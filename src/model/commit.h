@@ -44,6 +44,8 @@ int stfs_view_commit(struct stfs_view *view, const struct stfs_commit_options *o
 
 /*
  * Finishes or undoes what a crash during a commit left: called with the lock of `stage` held, before the model is opened.
- * `dir_fd` is the model's folder. Returns 0, or -errno with a violation in `report`.
+ * `dir_fd` is the model's folder. The model's name may lead to another file afterwards: the lock must be moved to that
+ * (stfs_stage_relock). Returns 0, -EBADMSG when what was left fits nowhere (nothing is changed), or -errno, with a violation in
+ * `report`.
  */
 int stfs_commit_recover(struct stfs_stage *stage, int dir_fd, struct stfs_report *report);

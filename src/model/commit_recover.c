@@ -99,6 +99,9 @@ int stfs_commit_recover(struct stfs_stage *stage, int dir_fd, struct stfs_report
 	struct stfs_diag diag = { 0 };
 	int r = stfs_stage_open_next(stage, &next);
 
+	/* An area without a journal is what is left of one that was being cleared. */
+	if (r == -ENOENT && !stfs_stage_exists(stage))
+		(void)stfs_stage_clear(stage);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)

@@ -193,12 +193,37 @@ uint64_t stfs_content_changed_bytes(struct stfs_content *content)
 
 const char *stfs_content_damage(struct stfs_content *content)
 {
-	const char *damage;
+	static const char *const phrases[STFS_N_DAMAGES] = {
+		[STFS_DAMAGE_WRITE] = "a write to it failed half-way",
+		[STFS_DAMAGE_SYNC] = "its staged bytes could not be written to disk",
+		[STFS_DAMAGE_POWER] = "a power cut may have taken bytes that were never synced",
+	};
+	const char *phrase;
 
 	pthread_mutex_lock(&content->lock);
-	damage = content->damage;
+	phrase = phrases[content->damage];
 	pthread_mutex_unlock(&content->lock);
-	return damage;
+	return phrase;
+}
+
+bool stfs_content_is_dropped(struct stfs_content *content)
+{
+	bool dropped;
+
+	pthread_mutex_lock(&content->lock);
+	dropped = content->dropped;
+	pthread_mutex_unlock(&content->lock);
+	return dropped;
+}
+
+bool stfs_content_is_handed_on(struct stfs_content *content)
+{
+	bool handed_on;
+
+	pthread_mutex_lock(&content->lock);
+	handed_on = content->handed_on;
+	pthread_mutex_unlock(&content->lock);
+	return handed_on;
 }
 
 bool stfs_content_run(struct stfs_content *content, struct stfs_run *ret)

@@ -72,6 +72,7 @@ STFS_DEFINE_CLEANUP(struct stfs_content, stfs_content_unref)
 
 /* Says that the file is gone from the tree: its staged bytes are removed from disk with the last reference. */
 void stfs_content_drop(struct stfs_content *content);
+bool stfs_content_is_dropped(struct stfs_content *content);
 
 /* Inode number it belongs to. */
 uint64_t stfs_content_ino(const struct stfs_content *content);
@@ -116,12 +117,12 @@ int stfs_content_read(struct stfs_content *content, size_t max, struct stfs_buf 
 /*
  * Writes at any offset, growing the file. What was accepted is in the staging area, so that a killed daemon loses nothing.
  * Returns 0 and in *ret_written how much (less than `size` when the disk filled up on the way), or -errno (then nothing was
- * written). A failure half-way damages the content.
+ * written), -ESTALE when its bytes were handed on and it would grow. A failure half-way damages the content.
  */
 int stfs_content_write(struct stfs_content *content, struct stfs_stage *stage, const void *data, size_t size,
 		       uint64_t offset, size_t *ret_written) STFS_MUST_CHECK;
 
-/* Cuts or grows (with zeros) to `size` bytes. Cutting to 0 mends damage. */
+/* Cuts or grows (with zeros) to `size` bytes. Cutting to 0 mends damage. -ESTALE as stfs_content_write. */
 int stfs_content_truncate(struct stfs_content *content, struct stfs_stage *stage, uint64_t size) STFS_MUST_CHECK;
 
 /* Makes what was accepted survive a power cut, journal included. */
@@ -142,14 +143,21 @@ int stfs_content_refer(struct stfs_content *content, struct stfs_stage *stage, u
 bool stfs_content_run(struct stfs_content *content, struct stfs_run *ret);
 
 /*
- * A second file over the same staged bytes, from `skip` on: what is left of a NumPy file without its header. `from` must be
- * staged as a whole, and lets go of the bytes: they go away with the new content. Journaled. The caller owns *ret.
+ * A second file over the same bytes, from `skip` on: what is left of a NumPy file without its header. `from` must be
+ * staged as a whole (stfs_content_make_whole), and hands the bytes on: what is written to it later is written to the new content too, and they go away with the
+ * new content. Journaled. The caller owns *ret.
  */
 int stfs_content_split(struct stfs_content *from, struct stfs_stage *stage, uint64_t ino, uint64_t skip,
 		       struct stfs_content **ret) STFS_MUST_CHECK;
 
+/* Whether its bytes were handed on: it is to be removed. */
+bool stfs_content_is_handed_on(struct stfs_content *content);
+
 /* Copies what still is the model's into the staging area, so that the content stands alone. */
 int stfs_content_detach(struct stfs_content *content, struct stfs_stage *stage) STFS_MUST_CHECK;
+
+/* The same, and a text too is moved to a staged file. */
+int stfs_content_make_whole(struct stfs_content *content, struct stfs_stage *stage) STFS_MUST_CHECK;
 
 /*
  * After a commit: the same bytes are now a run of the new model, or a canonical text. Inode number and times stay (a text that
@@ -166,10 +174,21 @@ int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, 
 			const struct stfs_record *record, struct stfs_slice payload) STFS_MUST_CHECK;
 
 /* The same for STFS_RECORD_RUN, whose file the caller has found. */
-int stfs_content_replay_run(struct stfs_content *content, const struct stfs_run *run) STFS_MUST_CHECK;
+int stfs_content_replay_run(struct stfs_content *content, const struct stfs_record *record,
+			    const struct stfs_run *run) STFS_MUST_CHECK;
 
-/* Ends a replay: learns the size of bytes staged as a whole from the disk. Returns 0 or -errno. */
+/* Says that a STAGED record of `other` spoke of the bytes of `content`, if it did: then they were handed on. */
+void stfs_content_replay_split(struct stfs_content *content, struct stfs_content *other);
+
+/*
+ * Ends a replay: learns the size of bytes staged as a whole from the disk. What has lost its bytes is damaged. Returns 0 or
+ * -errno.
+ */
 int stfs_content_replay_end(struct stfs_content *content, bool same_boot) STFS_MUST_CHECK;
+
+/* Whether the replay found damage that the journal does not speak of; the other function writes it down. */
+bool stfs_content_has_new_damage(struct stfs_content *content);
+int stfs_content_keep_damage(struct stfs_content *content, struct stfs_stage *stage) STFS_MUST_CHECK;
 
 /* Appends the records that make an empty file of this inode number into what it is now. */
 int stfs_content_dump(struct stfs_content *content, struct stfs_journal *journal) STFS_MUST_CHECK;

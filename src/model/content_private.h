@@ -8,6 +8,15 @@
 #include "content.h"
 #include "ranges.h"
 
+/* Why bytes cannot be committed. The numbers are those of the journal. */
+enum stfs_damage {
+	STFS_DAMAGE_NONE,
+	STFS_DAMAGE_WRITE,
+	STFS_DAMAGE_SYNC,
+	STFS_DAMAGE_POWER,
+	STFS_N_DAMAGES,
+};
+
 /*
  * Three states: a text in memory (`in_memory`); a run of the model, untouched (`number` 0); staged bytes, over a run or, when
  * `whole`, alone. `lock` protects all but ino and refs.
@@ -20,8 +29,10 @@ struct stfs_content {
 	uint64_t size;
 	bool edited;
 	bool dropped;       /* gone from the tree: staged bytes go with the last reference */
-	bool handed_on;     /* the staged bytes are another content's: never removed by this one */
-	const char *damage;
+	bool handed_on;     /* the staged bytes are another content's: never removed or resized by this one */
+	enum stfs_damage damage;
+	bool damage_kept;   /* the journal says so too */
+	uint64_t replayed;  /* time of the last record that was replayed but for SYNCED, nanoseconds since 1970 */
 	unsigned long long bound; /* generation of the journal that knows this content */
 
 	bool in_memory;
@@ -48,13 +59,31 @@ int stfs_content_need_fd(struct stfs_content *content);
 /* Closes the staged file when nobody has it open. Called with the lock held. */
 void stfs_content_release_fd(struct stfs_content *content);
 
-/* Appends a record about this content: its ino, then `payload` (borrowed, may be empty). */
+/*
+ * Appends a record about this content: its ino, then `payload` (borrowed, may be empty). Of what is gone from the tree nothing is
+ * written: nobody will ask for it again, and its number may be another file's by now.
+ */
 int stfs_content_journal(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
 			 struct stfs_slice payload) STFS_MUST_CHECK;
 
 /* The same for a record of numbers. */
 int stfs_content_journal_numbers(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
 				 const uint64_t *numbers, size_t n) STFS_MUST_CHECK;
+
+/* Says in the journal that the content is damaged, once. */
+int stfs_content_journal_damage(struct stfs_content *content, struct stfs_stage *stage) STFS_MUST_CHECK;
+
+/* Sets the mtime to now, or a little later than it was. Called with the lock held. */
+void stfs_content_touch(struct stfs_content *content);
+
+/*
+ * Moves the content to a new staged file unless it has one: a text with its bytes, a run without, to be laid over. Called with the
+ * lock held; the staged file is open then.
+ */
+int stfs_content_become_staged(struct stfs_content *content, struct stfs_stage *stage) STFS_MUST_CHECK;
+
+/* Makes it a run of the model. Called with the lock held. */
+void stfs_content_set_run(struct stfs_content *content, const struct stfs_run *run);
 
 /* An object with nothing in it. */
 int stfs_content_alloc(uint64_t ino, const struct stfs_file_attr *attr, struct stfs_content **ret) STFS_MUST_CHECK;

@@ -5,8 +5,6 @@
 
 #include "content_private.h"
 
-#define DAMAGE_POWER "a power cut may have taken bytes that were never synced"
-
 static bool take_numbers(struct stfs_slice *payload, uint64_t *ret, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -16,21 +14,38 @@ static bool take_numbers(struct stfs_slice *payload, uint64_t *ret, size_t n)
 	return payload->len == 0;
 }
 
+/* Forgets the staged file: what it held counts no more. */
+static void unstage(struct stfs_content *content)
+{
+	content->number = content->shift = 0;
+	content->whole = false;
+	content->synced_size = UINT64_MAX;
+	stfs_ranges_fini(&content->ranges);
+}
+
+static void mend(struct stfs_content *content)
+{
+	content->damage = STFS_DAMAGE_NONE;
+	content->damage_kept = false;
+}
+
+/* A text of any length: that of a key that became scratch may be long. A staged file before it was lost, and made up for. */
 static int replay_text(struct stfs_content *content, struct stfs_slice payload)
 {
 	struct stfs_slice bytes;
 	int r;
 
-	if (!stfs_payload_take_bytes(&payload, &bytes) || bytes.len > STFS_SMALL_MAX || content->number)
+	if (!stfs_payload_take_bytes(&payload, &bytes) || payload.len)
 		return -EBADMSG;
 	content->text.len = 0;
 	r = stfs_buf_append(&content->text, bytes.p, bytes.len);
 	if (r < 0)
 		return r;
+	unstage(content);
 	content->in_memory = true;
 	content->run_size = 0;
 	content->size = bytes.len;
-	content->damage = NULL;
+	mend(content);
 	return 0;
 }
 
@@ -62,7 +77,7 @@ static int replay_range(struct stfs_content *content, bool same_boot, struct stf
 		return -EBADMSG;
 	content->size = STFS_MAX(content->size, v[1]);
 	if (!same_boot)
-		content->damage = DAMAGE_POWER; /* until a SYNCED comes */
+		content->damage = STFS_DAMAGE_POWER; /* until a SYNCED comes */
 	return stfs_ranges_add(&content->ranges, v[0], v[1], NULL);
 }
 
@@ -70,13 +85,14 @@ static int replay_size(struct stfs_content *content, struct stfs_slice payload)
 {
 	uint64_t size;
 
-	if (!take_numbers(&payload, &size, 1) || size > INT64_MAX || content->whole || !content->number)
+	/* The size of what is whole is that of its file; only that it was emptied is told, if it was damaged. */
+	if (!take_numbers(&payload, &size, 1) || size > INT64_MAX || !content->number || (content->whole && size))
 		return -EBADMSG;
 	stfs_ranges_cut(&content->ranges, size);
 	content->run_size = STFS_MIN(content->run_size, size);
 	content->size = size;
 	if (size == 0)
-		content->damage = NULL;
+		mend(content);
 	return 0;
 }
 
@@ -84,8 +100,19 @@ static int replay_synced(struct stfs_content *content, struct stfs_slice payload
 {
 	if (!take_numbers(&payload, &content->synced_size, 1))
 		return -EBADMSG;
-	if (content->damage && strcmp(content->damage, DAMAGE_POWER) == 0)
-		content->damage = NULL;
+	if (content->damage == STFS_DAMAGE_POWER && !content->damage_kept)
+		content->damage = STFS_DAMAGE_NONE;
+	return 0;
+}
+
+static int replay_damaged(struct stfs_content *content, struct stfs_slice payload)
+{
+	uint64_t damage;
+
+	if (!take_numbers(&payload, &damage, 1) || damage == STFS_DAMAGE_NONE || damage >= STFS_N_DAMAGES)
+		return -EBADMSG;
+	content->damage = (enum stfs_damage)damage;
+	content->damage_kept = true;
 	return 0;
 }
 
@@ -107,14 +134,11 @@ static int replay_attr(struct stfs_content *content, struct stfs_slice payload)
 int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, bool same_boot,
 			const struct stfs_record *record, struct stfs_slice payload)
 {
-	switch ((enum stfs_record_type)record->type) {
-	case STFS_RECORD_ATTR:
-		return replay_attr(content, payload);
-	case STFS_RECORD_SYNCED:
+	if (record->type == STFS_RECORD_SYNCED)
 		return replay_synced(content, payload);
-	default:
-		break;
-	}
+	content->replayed = record->time;
+	if (record->type == STFS_RECORD_ATTR)
+		return replay_attr(content, payload);
 	content->edited = true;
 	content->attr.mtime = (struct timespec){ (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) };
 	switch ((enum stfs_record_type)record->type) {
@@ -127,11 +151,43 @@ int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, 
 	case STFS_RECORD_SIZE:
 		return replay_size(content, payload);
 	case STFS_RECORD_DAMAGED:
-		content->damage = "a write to it failed";
-		return 0;
+		return replay_damaged(content, payload);
 	default:
 		return -EBADMSG;
 	}
+}
+
+void stfs_content_replay_split(struct stfs_content *content, struct stfs_content *other)
+{
+	uint64_t number = stfs_content_stage_number(other);
+
+	if (content == other)
+		return;
+	pthread_mutex_lock(&content->lock);
+	content->handed_on |= content->number == number;
+	pthread_mutex_unlock(&content->lock);
+}
+
+/* The staged file is gone. What is left is an empty file that says so: the rest of the journal is worth having. */
+static void lose(struct stfs_content *content)
+{
+	unstage(content);
+	stfs_buf_fini(&content->text);
+	content->in_memory = true;
+	content->run_size = content->size = 0;
+	content->damage = STFS_DAMAGE_POWER;
+}
+
+static void learn_size(struct stfs_content *content, const struct stat *st, bool same_boot)
+{
+	uint64_t written = (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec;
+
+	content->size = (uint64_t)st->st_size > content->shift ? (uint64_t)st->st_size - content->shift : 0;
+	if (!same_boot && content->size != content->synced_size && !content->damage)
+		content->damage = STFS_DAMAGE_POWER;
+	/* Writing to it leaves no record, but this. */
+	if (written > content->replayed)
+		content->attr.mtime = st->st_mtim;
 }
 
 int stfs_content_replay_end(struct stfs_content *content, bool same_boot)
@@ -142,18 +198,32 @@ int stfs_content_replay_end(struct stfs_content *content, bool same_boot)
 	if (!content->number)
 		return 0;
 	r = stfs_content_need_fd(content);
+	if (r == -ENOENT) {
+		lose(content);
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	r = fstat(content->fd, &st) < 0 ? -errno : 0;
 	stfs_content_release_fd(content);
-	if (r < 0 || !content->whole)
-		return r;
-	content->size = (uint64_t)st.st_size > content->shift ? (uint64_t)st.st_size - content->shift : 0;
-	if (!same_boot && content->size != content->synced_size)
-		content->damage = DAMAGE_POWER;
-	if (st.st_mtim.tv_sec > content->attr.mtime.tv_sec)
-		content->attr.mtime = st.st_mtim;
-	return 0;
+	if (r == 0 && content->whole)
+		learn_size(content, &st, same_boot);
+	return r;
+}
+
+bool stfs_content_has_new_damage(struct stfs_content *content)
+{
+	return content->damage && !content->damage_kept;
+}
+
+int stfs_content_keep_damage(struct stfs_content *content, struct stfs_stage *stage)
+{
+	int r;
+
+	pthread_mutex_lock(&content->lock);
+	r = stfs_content_journal_damage(content, stage);
+	pthread_mutex_unlock(&content->lock);
+	return r;
 }
 
 static int dump_record(struct stfs_content *content, struct stfs_journal *journal, enum stfs_record_type type,
@@ -187,7 +257,7 @@ int stfs_content_dump(struct stfs_content *content, struct stfs_journal *journal
 	if (r == 0 && content->whole && content->synced_size != UINT64_MAX)
 		r = dump_record(content, journal, STFS_RECORD_SYNCED, &content->synced_size, 1, NULL);
 	if (r == 0 && content->damage)
-		r = dump_record(content, journal, STFS_RECORD_DAMAGED, NULL, 0, NULL);
+		r = dump_record(content, journal, STFS_RECORD_DAMAGED, (uint64_t[]){ content->damage }, 1, NULL);
 	if (r == 0)
 		r = dump_record(content, journal, STFS_RECORD_ATTR,
 				(uint64_t[]){ attr->perm, attr->uid, attr->gid, (uint64_t)attr->mtime.tv_sec,

@@ -24,6 +24,9 @@ int stfs_edit_find_entry(struct stfs_view *view, uint32_t dir, struct stfs_slice
 /* The file node of an inode number, made explicit; -EISDIR, -EACCES, -ESTALE. */
 int stfs_edit_file_node(struct stfs_view *view, uint64_t ino, uint32_t *ret);
 
+/* Whether something new may have that name: 0, -EPERM, -EILSEQ, -ENAMETOOLONG, -EINVAL. */
+int stfs_edit_check_name(const struct stfs_view *view, uint32_t parent, struct stfs_slice name, bool is_dir);
+
 /* Adds an empty file, journaled. */
 int stfs_edit_add_file(struct stfs_view *view, uint32_t dir, struct stfs_slice name, uint64_t ino,
 		       const struct stfs_file_attr *attr, uint32_t *ret_node) STFS_MUST_CHECK;
@@ -60,7 +63,8 @@ void stfs_edit_take_npy(struct stfs_view *view, uint32_t dir, struct stfs_npy_ef
 void stfs_edit_tell_npy(struct stfs_view *view, const struct stfs_npy_effect *effect);
 
 /*
- * An open file over a content (referenced and opened by it); `npy_dir` is the directory of a generated data.npy that is opened
+ * An open file over a content (referenced and opened by it) that has that role; `npy_dir` is the directory of a generated data.npy that is opened
  * for writing, else STFS_NODE_NONE.
  */
-int stfs_file_new(struct stfs_view *view, struct stfs_content *content, uint32_t npy_dir, struct stfs_file **ret_file);
+int stfs_file_new(struct stfs_view *view, struct stfs_content *content, enum stfs_role role, uint32_t npy_dir,
+		  struct stfs_file **ret_file);

@@ -23,6 +23,9 @@ struct stfs_file {
 	struct stfs_buf before; /* text of a dtype or shape that was cut by opening it: put back when the new one is refused */
 };
 
+/* A file that the model still generated when it was opened may have become one of its own: from then on it reads that. */
+void stfs_file_follow(struct stfs_file *file);
+
 /* An open file with nothing in it. */
 int stfs_file_alloc(struct stfs_view *view, uint64_t ino, struct stfs_file **ret) STFS_MUST_CHECK;
 

@@ -275,6 +275,11 @@ int stfs_journal_sync(struct stfs_journal *journal)
 	return r;
 }
 
+bool stfs_journal_is_empty(const struct stfs_journal *journal)
+{
+	return journal->size <= STFS_JOURNAL_HEAD_BYTES;
+}
+
 uint64_t stfs_journal_size(const struct stfs_journal *journal)
 {
 	return journal->size;

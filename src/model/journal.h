@@ -63,5 +63,8 @@ int stfs_journal_append(struct stfs_journal *journal, uint32_t type, struct stfs
 /* Makes what was appended survive a power cut. After a failure every later append and sync is -EIO. */
 int stfs_journal_sync(struct stfs_journal *journal) STFS_MUST_CHECK;
 
+/* Whether there is no record in it. */
+bool stfs_journal_is_empty(const struct stfs_journal *journal);
+
 /* Bytes in the file. */
 uint64_t stfs_journal_size(const struct stfs_journal *journal);

@@ -96,9 +96,7 @@ static bool metadata_changes(const struct stfs_planning *planning, uint32_t file
 	for (uint32_t i = 0; i < changes->n_keys; i++) {
 		const struct stfs_staged_key *key = &changes->keys[i];
 
-		/* A new key goes into the first file; a changed one into every file that has it. */
-		if (!key->in_model && file == 0)
-			return true;
+		/* A changed key goes into every file that has it. */
 		if (key->in_model && !stfs_slice_equal(key->value, key->before) && stfs_header_metadata(header, key->key))
 			return true;
 	}
@@ -173,6 +171,8 @@ static int keep_files(struct stfs_planning *planning)
 		return r;
 	mark_changed(planning);
 	r = remove_empty(planning);
+	for (uint32_t i = 0; r == 0 && i < planning->changes->n_keys; i++)
+		plan->files[0].changed |= stfs_plan_key_is_homeless(planning, &planning->changes->keys[i]);
 	if (r == 0 && model->index && (planning->index_changed || planning->options->all))
 		plan->index_name = stfs_slice_of(model->index_name);
 	return r;

@@ -27,26 +27,39 @@ static const struct stfs_header *old_header(const struct stfs_planning *planning
 	return file->old_file == UINT32_MAX ? NULL : stfs_snapshot_header(planning->model->files[file->old_file]);
 }
 
-/* Whether a key is written into this file: new files get all, the first gets new keys, others keep those they had. */
-static bool has_key(const struct stfs_planning *planning, const struct stfs_plan_file *file,
-		    const struct stfs_staged_key *key)
+/* What a key was in this file; NULL when it had none. */
+static const struct stfs_metadata_entry *old_entry(const struct stfs_planning *planning, const struct stfs_plan_file *file,
+						   const struct stfs_staged_key *key)
 {
 	const struct stfs_header *old = old_header(planning, file);
 
-	if (!old)
-		return true;
-	return key->in_model ? stfs_header_metadata(old, key->key) != NULL : file == planning->plan->files;
+	return old && key->in_model ? stfs_header_metadata(old, key->key) : NULL;
+}
+
+bool stfs_plan_key_is_homeless(const struct stfs_planning *planning, const struct stfs_staged_key *key)
+{
+	for (uint32_t i = 0; i < planning->plan->n_files; i++) {
+		if (old_entry(planning, &planning->plan->files[i], key))
+			return false;
+	}
+	return true;
+}
+
+/* Whether a key is written into this file: new files get all, others keep those they had, the first gets those nobody has. */
+static bool has_key(const struct stfs_planning *planning, const struct stfs_plan_file *file,
+		    const struct stfs_staged_key *key)
+{
+	return !old_header(planning, file) || old_entry(planning, file, key) ||
+	       (file == planning->plan->files && stfs_plan_key_is_homeless(planning, key));
 }
 
 /* The value of a key in this file: shards may differ in one that nobody touched. */
 static struct stfs_slice value_of(const struct stfs_planning *planning, const struct stfs_plan_file *file,
 				  const struct stfs_staged_key *key)
 {
-	const struct stfs_header *old = old_header(planning, file);
+	const struct stfs_metadata_entry *old = old_entry(planning, file, key);
 
-	if (old && key->in_model && stfs_slice_equal(key->value, key->before))
-		return stfs_header_metadata(old, key->key)->value;
-	return key->value;
+	return old && stfs_slice_equal(key->value, key->before) ? old->value : key->value;
 }
 
 static int write_metadata(struct stfs_planning *planning, struct stfs_plan_file *file, bool *ret_written)

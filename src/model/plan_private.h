@@ -19,6 +19,9 @@ int stfs_plan_judge(struct stfs_planning *planning);
 /* Decides which files there will be and which tensors go where. */
 int stfs_plan_assign(struct stfs_planning *planning);
 
+/* Whether no old file that stays has that key: it is new, or the file that had it goes. */
+bool stfs_plan_key_is_homeless(const struct stfs_planning *planning, const struct stfs_staged_key *key);
+
 /* Builds header and copies of a file that changes. Returns 0, -EINVAL after a violation, -ENOMEM. */
 int stfs_plan_fill_file(struct stfs_planning *planning, struct stfs_plan_file *file);
 

@@ -27,9 +27,9 @@ enum stfs_record_type {
 	STFS_RECORD_TEXT = 20,    /* bytes: all of its content */
 	STFS_RECORD_STAGED = 21,  /* number, size, shift, keep: its bytes are now in that staged file; keep 1: over its run */
 	STFS_RECORD_RANGE = 22,   /* begin, end: these bytes are in the staged file */
-	STFS_RECORD_SIZE = 23,    /* size: cut or grown */
+	STFS_RECORD_SIZE = 23,    /* size: cut or grown; of what is staged as a whole only 0, when that mended damage */
 	STFS_RECORD_SYNCED = 24,  /* size: all that came before is on disk */
-	STFS_RECORD_DAMAGED = 25, /* nothing */
+	STFS_RECORD_DAMAGED = 25, /* enum stfs_damage */
 	STFS_RECORD_ATTR = 26,    /* perm, uid, gid, mtime (s, ns) */
 	STFS_RECORD_RUN = 27,     /* file, begin, size: a run of that file of the model */
 };

@@ -196,6 +196,11 @@ const char *stfs_stage_path(const struct stfs_stage *stage)
 	return stage->path;
 }
 
+int stfs_stage_space(const struct stfs_stage *stage, struct statvfs *ret)
+{
+	return fstatvfs(stage->dir_fd >= 0 ? stage->dir_fd : stage->parent_fd, ret) < 0 ? -errno : 0;
+}
+
 const struct stfs_os *stfs_stage_os(const struct stfs_stage *stage)
 {
 	return stage->os;
@@ -254,6 +259,17 @@ static int remove_dir(struct stfs_stage *stage)
 	return -errno;
 }
 
+/* A journal that was not there before, and is not ours: without a record it is what a making that failed left behind. */
+static int drop_unused_journal(struct stfs_stage *stage)
+{
+	/* Else of somebody who does not heed the lock. */
+	int r = stfs_journal_is_empty(stage->journal) ? stfs_stage_remove_name(stage, STFS_STAGE_JOURNAL) : -EEXIST;
+
+	stfs_journal_close(stage->journal);
+	stage->journal = NULL;
+	return r;
+}
+
 int stfs_stage_create(struct stfs_stage *stage)
 {
 	bool made = false;
@@ -263,7 +279,7 @@ int stfs_stage_create(struct stfs_stage *stage)
 		return 0;
 	r = make_dir(stage, &made);
 	if (r == 0 && stage->journal)
-		return -EEXIST; /* somebody who does not heed the lock */
+		r = drop_unused_journal(stage);
 	/* What a clearing that was cut short left must not be taken for part of the new journal. */
 	if (r == 0 && !made)
 		r = remove_rest(stage);

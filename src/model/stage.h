@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/statvfs.h>
 
 #include "diag.h"
 #include "journal.h"
@@ -88,6 +89,9 @@ int stfs_stage_drop_next(struct stfs_stage *stage);
 
 /* Removes everything that is staged, and the directory unless it is the user's. The lock is kept. */
 int stfs_stage_clear(struct stfs_stage *stage);
+
+/* What statvfs(3) says of the filesystem it is on, or will be. Returns 0 or -errno. */
+int stfs_stage_space(const struct stfs_stage *stage, struct statvfs *ret);
 
 /* Path of the directory as shown in messages; lives as long as the stage. */
 const char *stfs_stage_path(const struct stfs_stage *stage);

@@ -13,9 +13,8 @@ int stfs_text_dtype(struct stfs_buf *buf, const struct stfs_tensor *tensor)
 }
 
 /* Numbers one by one: a shape may have millions, so no formatting of the whole. */
-static int append_dims(struct stfs_buf *buf, const struct stfs_tensor *tensor, char separator)
+static int append_dims(struct stfs_buf *buf, struct stfs_dims dims, char separator)
 {
-	struct stfs_dims dims = stfs_tensor_dims(tensor);
 	uint64_t dim;
 	int r;
 
@@ -34,7 +33,7 @@ static int append_dims(struct stfs_buf *buf, const struct stfs_tensor *tensor, c
 
 int stfs_text_shape(struct stfs_buf *buf, const struct stfs_tensor *tensor)
 {
-	int r = append_dims(buf, tensor, ' ');
+	int r = append_dims(buf, stfs_tensor_dims(tensor), ' ');
 
 	return r < 0 ? r : stfs_buf_append_char(buf, '\n');
 }
@@ -73,35 +72,47 @@ static int append_field(struct stfs_buf *buf, struct stfs_slice name)
 	return stfs_buf_append(buf, name.p + done, name.len - done);
 }
 
-static int append_row(struct stfs_buf *buf, const struct stfs_model *model, uint32_t entry, enum stfs_layout layout)
+int stfs_text_tensors_head(struct stfs_buf *buf)
 {
-	const struct stfs_tensor *tensor = stfs_model_tensor(model, entry);
-	int r;
+	return stfs_buf_append_str(buf, "#name\tdtype\tshape\tbytes\tfile\toffset\tpath\n");
+}
 
-	r = append_field(buf, tensor->name);
-	if (r < 0)
-		return r;
-	r = stfs_buf_printf(buf, "\t%s\t", stfs_dtype_info(tensor->dtype)->name);
-	if (r < 0)
-		return r;
-	r = tensor->rank ? append_dims(buf, tensor, ',') : stfs_buf_append_char(buf, '-');
-	if (r < 0)
-		return r;
-	r = stfs_buf_printf(buf, "\t%" PRIu64 "\t%s\t%" PRIu64 "\t", tensor->end - tensor->begin,
-			    stfs_snapshot_name(stfs_model_file(model, entry)), stfs_model_offset(model, entry));
-	if (r < 0)
-		return r;
-	r = stfs_name_encode(buf, tensor->name, layout);
+int stfs_text_tensors_row(struct stfs_buf *buf, const struct stfs_text_row *row, enum stfs_layout layout)
+{
+	int r = append_field(buf, row->name);
+
+	if (r == 0)
+		r = stfs_buf_printf(buf, "\t%s\t", stfs_dtype_info(row->dtype)->name);
+	if (r == 0)
+		r = row->dims.left ? append_dims(buf, row->dims, ',') : stfs_buf_append_char(buf, '-');
+	if (r == 0)
+		r = stfs_buf_printf(buf, "\t%" PRIu64 "\t", row->size);
+	if (r == 0 && row->file)
+		r = stfs_buf_printf(buf, "%s\t%" PRIu64 "\t", row->file, row->offset);
+	else if (r == 0)
+		r = stfs_buf_append_str(buf, "-\t-\t");
+	if (r == 0)
+		r = stfs_name_encode(buf, row->name, layout);
 	return r < 0 ? r : stfs_buf_append_char(buf, '\n');
 }
 
 int stfs_text_tensors_tsv(struct stfs_buf *buf, const struct stfs_model *model, enum stfs_layout layout)
 {
-	int r;
+	int r = stfs_text_tensors_head(buf);
 
-	r = stfs_buf_append_str(buf, "#name\tdtype\tshape\tbytes\tfile\toffset\tpath\n");
-	for (uint32_t i = 0; r >= 0 && i < model->n_entries; i++)
-		r = append_row(buf, model, i, layout);
+	for (uint32_t i = 0; r == 0 && i < model->n_entries; i++) {
+		const struct stfs_tensor *tensor = stfs_model_tensor(model, i);
+		struct stfs_text_row row = {
+			.name = tensor->name,
+			.dtype = tensor->dtype,
+			.dims = stfs_tensor_dims(tensor),
+			.size = tensor->end - tensor->begin,
+			.file = stfs_snapshot_name(stfs_model_file(model, i)),
+			.offset = stfs_model_offset(model, i),
+		};
+
+		r = stfs_text_tensors_row(buf, &row, layout);
+	}
 	return r;
 }
 

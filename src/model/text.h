@@ -24,5 +24,19 @@ int stfs_text_metadata(struct stfs_buf *buf, const struct stfs_metadata_entry *e
  */
 int stfs_text_tensors_tsv(struct stfs_buf *buf, const struct stfs_model *model, enum stfs_layout layout) STFS_MUST_CHECK;
 
+/* A line of that table. Strings are borrowed. */
+struct stfs_text_row {
+	struct stfs_slice name;
+	enum stfs_dtype dtype;
+	struct stfs_dims dims;
+	uint64_t size;    /* bytes */
+	const char *file; /* as shown; NULL: "-" stands for it and the offset */
+	uint64_t offset;  /* in the file */
+};
+
+/* The parts of that table: the line of column names, and one line. */
+int stfs_text_tensors_head(struct stfs_buf *buf) STFS_MUST_CHECK;
+int stfs_text_tensors_row(struct stfs_buf *buf, const struct stfs_text_row *row, enum stfs_layout layout) STFS_MUST_CHECK;
+
 /* The header as a commit would write it now and a newline; sharded: an object of file name to header. */
 int stfs_text_header_json(struct stfs_buf *buf, const struct stfs_model *model) STFS_MUST_CHECK;

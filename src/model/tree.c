@@ -358,6 +358,7 @@ int stfs_tree_move(struct stfs_tree *tree, uint32_t node, uint32_t parent, struc
 		return r;
 	table_take(tree, tree->by_name, true, node);
 	unlink_child(tree, node);
+	tree->nodes[node].moved = true;
 	tree->nodes[node].name = offset;
 	tree->nodes[node].name_len = (uint8_t)name.len;
 	link_child(tree, parent, node);

@@ -42,6 +42,7 @@ struct stfs_node {
 	uint8_t name_len;
 	uint8_t kind;                             /* enum stfs_node_kind */
 	bool explicit_slots;                      /* data, dtype and shape are nodes of their own (or gone) */
+	bool moved;                               /* it is not where it was added */
 };
 
 /* Embedded. Readers need no lock as long as nobody adds. */

@@ -40,7 +40,10 @@ static bool has_npy(const struct stfs_view *view, uint32_t node)
 {
 	_cleanup_buf_ struct stfs_buf head = { 0 };
 
-	if (view->options.npy == STFS_OFF)
+	/* One of his own may have been given another name since, and kept its number. */
+	if (view->options.npy == STFS_OFF || stfs_view_role_node(view, node, STFS_ROLE_NPY) != STFS_NODE_NONE ||
+	    stfs_tree_find(&view->tree, (uint64_t)STFS_SLOT_NPY << STFS_NODE_ID_BITS | view->tree.nodes[node].id) !=
+		    STFS_NODE_NONE)
 		return false;
 	if (!view->tree.nodes[node].explicit_slots)
 		return stfs_dtype_info(stfs_view_tensor(view, node)->dtype)->descr != NULL;
@@ -173,6 +176,18 @@ static void fill_owner(const struct stfs_view *view, const struct stfs_place *pl
 	attr->mtime = view->file_mtimes[view->model->entries[view->tree.nodes[place->node].entry].file];
 }
 
+/* The NumPy file of an edited tensor is as its data. */
+static void fill_npy(const struct stfs_view *view, uint32_t dir, struct stfs_attr *attr)
+{
+	uint32_t data = stfs_view_role_node(view, dir, STFS_ROLE_DATA);
+	struct stfs_file_attr set;
+
+	if (data == STFS_NODE_NONE)
+		return;
+	stfs_content_attr(stfs_view_content(view, data), &set);
+	fill_set(&set, attr);
+}
+
 static void fill_file(const struct stfs_view *view, const struct stfs_place *place, struct stfs_attr *attr)
 {
 	const struct stfs_node *n = &view->tree.nodes[place->node];
@@ -185,11 +200,13 @@ static void fill_file(const struct stfs_view *view, const struct stfs_place *pla
 					1 << 20 : 4096;
 		return;
 	}
-	if (place->slot >= STFS_SLOT_DATA && place->slot <= STFS_SLOT_NPY && n->entry != STFS_NODE_NONE)
+	if (place->slot == STFS_SLOT_NPY && n->explicit_slots)
+		fill_npy(view, place->node, attr);
+	else if (place->slot >= STFS_SLOT_DATA && place->slot <= STFS_SLOT_NPY && n->entry != STFS_NODE_NONE)
 		fill_owner(view, place, attr);
 	if (place->slot == STFS_SLOT_DATA || place->slot == STFS_SLOT_NPY)
 		attr->blksize = 1 << 20;
-	if (place->slot == STFS_SLOT_CONTROL_FILE && !stfs_controls[place->node].writable)
+	if (place->slot == STFS_SLOT_CONTROL_FILE && stfs_controls[place->node].kind == STFS_CONTROL_TEXT)
 		attr->perm &= 0444;
 }
 
@@ -200,6 +217,7 @@ int stfs_view_fill_attr(struct stfs_view *view, const struct stfs_place *place, 
 
 	attr.ino = place->ino;
 	attr.perm = stfs_view_perm(view, attr.perm);
+	attr.unsteady = place->slot == STFS_SLOT_CONTROL_FILE || place->slot == STFS_SLOT_NPY;
 	if (place->slot == STFS_SLOT_DIR || place->slot == STFS_SLOT_CONTROL_DIR) {
 		fill_dir(view, place, &attr);
 	} else {

@@ -50,6 +50,7 @@ struct stfs_attr {
 	uid_t uid;
 	gid_t gid;
 	struct timespec mtime; /* also shown as atime and ctime: it moves only when the content does */
+	bool unsteady;         /* size and bytes are made from other files, and change with them: not to be cached */
 };
 
 /* Totals for statfs. */
@@ -92,7 +93,7 @@ int stfs_view_getattr(struct stfs_view *view, uint64_t ino, struct stfs_attr *re
 int stfs_view_readlink(struct stfs_view *view, uint64_t ino, struct stfs_buf *buf) STFS_MUST_CHECK;
 
 /* Totals for statfs. */
-void stfs_view_totals(const struct stfs_view *view, struct stfs_view_totals *ret);
+void stfs_view_totals(struct stfs_view *view, struct stfs_view_totals *ret);
 
 /* One entry of a directory; lives as long as its listing. */
 struct stfs_dirent {

@@ -175,6 +175,7 @@ void stfs_view_free(struct stfs_view *view)
 	if (!view)
 		return;
 	stfs_aliases_fini(&view->aliases);
+	stfs_buf_fini(&view->result);
 	stfs_view_free_contents(view, false);
 	free(view->contents);
 	free(view->dir_attrs);
@@ -192,8 +193,10 @@ const struct stfs_model *stfs_view_model(const struct stfs_view *view)
 	return view->model;
 }
 
-void stfs_view_totals(const struct stfs_view *view, struct stfs_view_totals *ret)
+void stfs_view_totals(struct stfs_view *view, struct stfs_view_totals *ret)
 {
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+
 	/* Directories and keys are nodes; a tensor's directory holds three files. */
 	*ret = (struct stfs_view_totals){ view->model->data_size, view->tree.n + UINT64_C(3) * view->model->n_entries };
 }

@@ -138,6 +138,27 @@ int stfs_change_make_explicit(struct stfs_view *view, uint32_t dir)
 	return 0;
 }
 
+int stfs_change_renew_slot(struct stfs_view *view, uint32_t dir, enum stfs_slot slot)
+{
+	struct stfs_slice name = stfs_slice_of(stfs_slot_names[slot - STFS_SLOT_DATA].name);
+	struct stfs_place place = { view->tree.nodes[dir].id << STFS_SLOT_BITS | slot, slot, dir };
+	_cleanup_(stfs_content_unrefp) struct stfs_content *content = NULL;
+	uint32_t node = stfs_tree_child(&view->tree, dir, name);
+	int r;
+
+	if (node != STFS_NODE_NONE)
+		stfs_change_remove_tree(view, node);
+	/* The file that was there may have another name now, and kept its number. */
+	if (stfs_tree_find(&view->tree, stfs_change_id_of_ino(place.ino)) != STFS_NODE_NONE)
+		place.ino = stfs_change_new_id(view) << STFS_SLOT_BITS | STFS_SLOT_KEY;
+	r = make_slot_content(view, &place, &content);
+	if (r == 0)
+		r = stfs_change_add_file(view, dir, name, content, &node);
+	if (r == 0)
+		content = NULL; /* the tree's from here */
+	return r;
+}
+
 int stfs_change_make_file(struct stfs_view *view, uint32_t node)
 {
 	_cleanup_(stfs_content_unrefp) struct stfs_content *content = NULL;

@@ -22,6 +22,9 @@ uint64_t stfs_change_ino_of_id(uint64_t id);
  */
 int stfs_change_make_explicit(struct stfs_view *view, uint32_t dir);
 
+/* Puts a file of an explicit tensor directory, that has an entry, back as the model has it. */
+int stfs_change_renew_slot(struct stfs_view *view, uint32_t dir, enum stfs_slot slot);
+
 /* Turns a key of the model into a file of its own. Does nothing for other nodes. */
 int stfs_change_make_file(struct stfs_view *view, uint32_t node);
 

@@ -33,6 +33,14 @@ int stfs_view_attach_stage(struct stfs_view *view, struct stfs_stage *stage, str
 	return r;
 }
 
+/* Once for each reason: tools try again and again. */
+static void report_no_stage(struct stfs_view *view, int error)
+{
+	if (atomic_exchange(&view->stage_error, error) != error)
+		stfs_log(view->log, STFS_LOG_ERROR, "nothing can be edited: the staging area %s cannot be made: %s",
+			 stfs_stage_path(view->stage), strerror(-error));
+}
+
 int stfs_edit_make_stage(struct stfs_view *view)
 {
 	int r;
@@ -40,8 +48,10 @@ int stfs_edit_make_stage(struct stfs_view *view)
 	if (stfs_stage_journal(view->stage))
 		return 0;
 	r = stfs_stage_create(view->stage);
-	if (r < 0)
+	if (r < 0) {
+		report_no_stage(view, r);
 		return r;
+	}
 	r = stfs_replay_start_journal(view->model, stfs_stage_journal(view->stage));
 	if (r < 0)
 		stfs_stage_clear(view->stage);
@@ -159,7 +169,7 @@ static int check_file_name(const struct stfs_view *view, uint32_t parent, struct
 	return stfs_key_decode(&key, name);
 }
 
-static int check_new_name(const struct stfs_view *view, uint32_t parent, struct stfs_slice name, bool is_dir)
+int stfs_edit_check_name(const struct stfs_view *view, uint32_t parent, struct stfs_slice name, bool is_dir)
 {
 	if (name.len > STFS_COMPONENT_MAX)
 		return -ENAMETOOLONG;
@@ -201,8 +211,11 @@ int stfs_edit_add_file(struct stfs_view *view, uint32_t dir, struct stfs_slice n
 {
 	_cleanup_(stfs_content_unrefp) struct stfs_content *content = NULL;
 	uint32_t node;
-	int r = stfs_content_new_text(ino, (struct stfs_slice){ 0 }, attr, &content);
+	/* The files of a tensor are its own from now on: what is made may be one of them, or become one. */
+	int r = stfs_change_make_explicit(view, dir);
 
+	if (r == 0)
+		r = stfs_content_new_text(ino, (struct stfs_slice){ 0 }, attr, &content);
 	if (r == 0)
 		r = stfs_change_add_file(view, dir, name, content, &node);
 	if (r < 0)
@@ -230,7 +243,7 @@ static int make_dir(struct stfs_view *view, uint64_t parent, struct stfs_slice n
 		return r;
 	if (stfs_view_entry(view, dir, name, &place))
 		return -EEXIST;
-	r = check_new_name(view, dir, name, true);
+	r = stfs_edit_check_name(view, dir, name, true);
 	if (r < 0)
 		return r;
 	if (stands_elsewhere(view, dir, name))
@@ -262,7 +275,7 @@ int stfs_view_mkdir(struct stfs_view *view, uint64_t parent, struct stfs_slice n
 }
 
 static int make_file(struct stfs_view *view, uint64_t parent, struct stfs_slice name, const struct stfs_file_attr *attr,
-		     struct stfs_attr *ret_attr, struct stfs_content **ret_content)
+		     struct stfs_attr *ret_attr, struct stfs_content **ret_content, enum stfs_role *ret_role)
 {
 	struct stfs_place place;
 	uint32_t dir, node;
@@ -272,13 +285,14 @@ static int make_file(struct stfs_view *view, uint64_t parent, struct stfs_slice 
 		return r;
 	if (stfs_view_entry(view, dir, name, &place))
 		return -EEXIST;
-	r = check_new_name(view, dir, name, false);
+	r = stfs_edit_check_name(view, dir, name, false);
 	if (r < 0)
 		return r;
 	r = stfs_edit_add_file(view, dir, name, stfs_change_new_id(view) << STFS_SLOT_BITS | STFS_SLOT_KEY, attr, &node);
 	if (r < 0)
 		return r;
 	*ret_content = stfs_content_ref(stfs_view_content(view, node));
+	*ret_role = stfs_view_role(view, dir, name);
 	place = stfs_view_place(view, node);
 	return stfs_view_fill_attr(view, &place, ret_attr);
 }
@@ -288,13 +302,14 @@ int stfs_view_create(struct stfs_view *view, uint64_t parent, struct stfs_slice 
 {
 	_cleanup_(stfs_content_unrefp) struct stfs_content *content = NULL;
 	struct stfs_file_attr attr = new_attr(perm, owner);
+	enum stfs_role role = STFS_ROLE_SCRATCH;
 	int r = stfs_edit_begin(view);
 
 	if (r < 0)
 		return r;
-	r = make_file(view, parent, name, &attr, ret_attr, &content);
+	r = make_file(view, parent, name, &attr, ret_attr, &content, &role);
 	stfs_edit_end(view);
-	return r < 0 ? r : stfs_file_new(view, content, STFS_NODE_NONE, ret_file);
+	return r < 0 ? r : stfs_file_new(view, content, role, STFS_NODE_NONE, ret_file);
 }
 
 static int remove_entry(struct stfs_view *view, uint64_t parent, struct stfs_slice name, bool is_dir)
@@ -357,6 +372,8 @@ static int check_target(struct stfs_view *view, uint32_t node, uint32_t dir, str
 		return 0;
 	if (r < 0 || target == node)
 		return r;
+	if (target == STFS_NODE_METADATA)
+		return is_dir ? -EBUSY : -EISDIR;
 	if (view->tree.nodes[target].kind != STFS_NODE_MODULE)
 		return is_dir ? -ENOTDIR : 0;
 	if (!is_dir)
@@ -384,7 +401,7 @@ static int move_entry(struct stfs_view *view, uint64_t parent, struct stfs_slice
 		return -EBUSY;
 	if (is_dir && stfs_tree_is_below(&view->tree, new_dir, node))
 		return -EINVAL;
-	r = check_new_name(view, new_dir, new_name, is_dir);
+	r = stfs_edit_check_name(view, new_dir, new_name, is_dir);
 	if (r == 0)
 		r = check_target(view, node, new_dir, new_name, &exists);
 	if (r < 0)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/statvfs.h>
 
 #include "stage.h"
 #include "view.h"
@@ -86,6 +87,16 @@ int stfs_view_open_write(struct stfs_view *view, uint64_t ino, bool truncate, st
  */
 int stfs_file_write(struct stfs_file *file, const void *data, size_t size, uint64_t offset, size_t *ret_written);
 
+/*
+ * stfs_view_getattr and stfs_view_setattr by an open file: they go on working when it was removed or replaced since. A file
+ * that has no name any more has an nlink of 0.
+ */
+int stfs_file_getattr(struct stfs_file *file, struct stfs_attr *ret_attr);
+int stfs_file_setattr(struct stfs_file *file, const struct stfs_attr_change *change, struct stfs_attr *ret_attr);
+
+/* Whether the file's bytes are made from those of other files: what the kernel keeps of them goes stale by itself. */
+bool stfs_file_is_generated(const struct stfs_file *file);
+
 /* Grows a file to `size` bytes if it is smaller. */
 int stfs_file_allocate(struct stfs_file *file, uint64_t size);
 
@@ -96,8 +107,11 @@ int stfs_file_allocate(struct stfs_file *file, uint64_t size);
 int stfs_file_copy(struct stfs_file *from, uint64_t from_offset, struct stfs_file *to, uint64_t to_offset, uint64_t len,
 		   uint64_t *ret_copied);
 
-/* Says that a descriptor of the file was closed: a NumPy file that is complete takes effect now. Never judges. */
-void stfs_file_flush(struct stfs_file *file);
+/*
+ * Says that a descriptor of the file was closed: a NumPy file that is complete takes effect now. Never judges. Returns 0, or
+ * -EBUSY when that has to wait for a commit.
+ */
+int stfs_file_flush(struct stfs_file *file);
 
 /* Makes what was accepted of this file survive a power cut. */
 int stfs_file_sync(struct stfs_file *file);
@@ -105,8 +119,17 @@ int stfs_file_sync(struct stfs_file *file);
 /* The same for all that is staged. */
 int stfs_view_sync(struct stfs_view *view);
 
-/* Whether anything is staged, scratch files included. */
+/* Makes names that were accepted (created, removed, moved) survive a power cut. */
+int stfs_view_sync_names(struct stfs_view *view);
+
+/* Whether anything is staged, scratch files included. When that cannot be told it is true. */
 bool stfs_view_has_staged(struct stfs_view *view);
+
+/* Removes the staging area when nothing is staged; to be called when no edit can come any more. */
+void stfs_view_tidy(struct stfs_view *view);
+
+/* Room for edits: what statvfs(3) says of the staging area's filesystem. Returns 0, -EROFS without a staging area, -errno. */
+int stfs_view_space(struct stfs_view *view, struct statvfs *ret);
 
 /*
  * Drops what is staged below `path` (relative to the root; empty: all of it). Returns 0, -ENOENT when there is nothing of that

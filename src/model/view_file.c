@@ -51,6 +51,12 @@ static int measure_control(struct stfs_view *view, const struct stfs_place *plac
 	size_t size = 0;
 	int r;
 
+	if (!stfs_controls[place->node].settled) {
+		r = measure_head(view, place, &size);
+		if (r == 0)
+			*ret_size = size;
+		return r;
+	}
 	pthread_mutex_lock(&view->lock);
 	known = view->control_sizes[place->node].generation == generation;
 	size = view->control_sizes[place->node].size;
@@ -123,8 +129,7 @@ static void attach_content(struct stfs_file *file, struct stfs_content *content)
 	}
 }
 
-/* A file that the model still generated when it was opened may have become a file of its own: from then on it reads that. */
-static void follow_change(struct stfs_file *file)
+void stfs_file_follow(struct stfs_file *file)
 {
 	struct stfs_view *view = file->view;
 	uint64_t ino = file->ino;
@@ -281,7 +286,7 @@ int stfs_file_map(struct stfs_file *file, uint64_t offset, size_t size, struct s
 	size_t head_len;
 	int r = 0;
 
-	follow_change(file);
+	stfs_file_follow(file);
 	content = atomic_load(&file->content);
 	/* The generated text of what became a file of its own no longer counts. */
 	head_len = content && !file->fixed ? 0 : file->head.len;

@@ -9,12 +9,14 @@
 
 #define NPY_HEAD_MAX 65600 /* magic, length and the longest header that is read */
 
-/* The text of a dtype or shape file of an explicit directory; empty when it is missing. */
+/* The text of a dtype or shape file of an explicit directory. What is long is the shape of no NumPy array. */
 static int read_slot(struct stfs_view *view, uint32_t dir, enum stfs_role role, struct stfs_buf *text)
 {
 	uint32_t node = stfs_view_role_node(view, dir, role);
 
-	return node == STFS_NODE_NONE ? -EINVAL : stfs_content_read(stfs_view_content(view, node), STFS_SMALL_MAX, text);
+	if (node == STFS_NODE_NONE || stfs_content_size(stfs_view_content(view, node)) > STFS_SMALL_MAX)
+		return -EINVAL;
+	return stfs_content_read(stfs_view_content(view, node), STFS_SMALL_MAX, text);
 }
 
 int stfs_view_npy_head(struct stfs_view *view, uint32_t dir, struct stfs_buf *buf)
@@ -102,29 +104,28 @@ static int renew_shape(struct stfs_view *view, uint32_t dir, const struct stfs_n
 	return r < 0 ? r : renew_text(view, dir, STFS_ROLE_SHAPE, stfs_buf_slice(&text), attr, effect);
 }
 
-/* The bytes after the header: of a small file copied, else the same staged bytes from there on. */
+/* The bytes after the header stay where they are: whoever has the NumPy file mapped still writes to them. */
 static int renew_data(struct stfs_view *view, uint32_t dir, struct stfs_content *from, uint64_t skip,
 		      const struct stfs_file_attr *attr, struct stfs_npy_effect *effect)
 {
-	_cleanup_buf_ struct stfs_buf bytes = { 0 };
 	struct stfs_content *content;
-	size_t written;
 	uint32_t node;
 	int r = renew_slot(view, dir, STFS_ROLE_DATA, attr, effect, &node);
 
-	if (r < 0)
-		return r;
-	if (stfs_content_stage_number(from)) {
+	if (r == 0)
 		r = stfs_content_split(from, view->stage, stfs_view_place(view, node).ino, skip, &content);
-		if (r == 0)
-			stfs_change_set_content(view, node, content, false);
-		return r;
-	}
-	r = stfs_content_read(from, STFS_SMALL_MAX, &bytes);
-	if (r < 0 || bytes.len <= skip)
-		return r;
-	return stfs_content_write(stfs_view_content(view, node), view->stage, bytes.data + skip, bytes.len - skip, 0,
-				  &written);
+	if (r == 0)
+		stfs_change_set_content(view, node, content, false);
+	return r;
+}
+
+static int remove_npy(struct stfs_view *view, uint32_t dir, uint32_t node)
+{
+	int r = stfs_edit_journal_remove(view, dir, stfs_slice_of("data.npy"));
+
+	if (r == 0)
+		stfs_change_remove(view, node);
+	return r;
 }
 
 static int take_effect(struct stfs_view *view, uint32_t dir, uint32_t node, const struct stfs_npy *npy, bool has_dtype,
@@ -136,7 +137,10 @@ static int take_effect(struct stfs_view *view, uint32_t dir, uint32_t node, cons
 	int r;
 
 	stfs_content_attr(from, &attr);
-	r = renew_data(view, dir, from, npy->header_size, &attr, effect);
+	/* What needs room comes first: nothing has changed yet if there is none. */
+	r = stfs_edit_bind(view, from);
+	if (r == 0)
+		r = stfs_content_make_whole(from, view->stage);
 	if (r == 0)
 		r = renew_shape(view, dir, npy, &attr, effect);
 	if (r == 0 && has_dtype) {
@@ -144,11 +148,10 @@ static int take_effect(struct stfs_view *view, uint32_t dir, uint32_t node, cons
 		if (r == 0)
 			r = renew_text(view, dir, STFS_ROLE_DTYPE, stfs_buf_slice(&dtype), &attr, effect);
 	}
+	/* Last, since from here on the file is to go, also in a replay. */
 	if (r == 0)
-		r = stfs_edit_journal_remove(view, dir, stfs_slice_of("data.npy"));
-	if (r == 0)
-		stfs_change_remove(view, node);
-	return r;
+		r = renew_data(view, dir, from, npy->header_size, &attr, effect);
+	return r < 0 ? r : remove_npy(view, dir, node);
 }
 
 /* Takes away a dtype that the new bytes do not have. */
@@ -175,6 +178,11 @@ void stfs_edit_take_npy(struct stfs_view *view, uint32_t dir, struct stfs_npy_ef
 
 	if (!npy || node == STFS_NODE_NONE)
 		return;
+	/* It took effect, and could not be removed then. */
+	if (stfs_content_is_handed_on(stfs_view_content(view, node))) {
+		(void)!remove_npy(view, dir, node);
+		return;
+	}
 	size = stfs_content_size(stfs_view_content(view, node));
 	if (stfs_content_read(stfs_view_content(view, node), NPY_HEAD_MAX, &head) < 0 ||
 	    stfs_npy_parse((const uint8_t *)head.data, head.len, NULL, npy) < 0 ||

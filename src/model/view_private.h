@@ -9,6 +9,7 @@
 #include "content.h"
 #include "tree.h"
 #include "view.h"
+#include "view_control.h"
 #include "view_edit.h"
 
 /*
@@ -46,10 +47,11 @@ struct stfs_place {
 struct stfs_control {
 	const char *name;
 	int (*write)(struct stfs_buf *buf, struct stfs_view *view);
-	bool writable; /* takes words; only in a writable view */
+	enum stfs_control_kind kind; /* those that take words are only in a writable view */
+	bool settled;                /* its text changes only when the view does */
 };
 
-#define STFS_N_CONTROLS 7
+#define STFS_N_CONTROLS 10
 extern const struct stfs_control stfs_controls[STFS_N_CONTROLS];
 
 /* A name inside a tensor's directory. */
@@ -93,6 +95,7 @@ struct stfs_view {
 	bool dirs_moved;          /* a directory was made or moved: paths may spell other names than the model's */
 	struct stfs_stage *stage; /* NULL: read-only */
 	struct stfs_view_watcher watcher;
+	atomic_int stage_error;   /* why the staging area could not be made, as the log knows it */
 	atomic_bool frozen;       /* a commit is running */
 	atomic_bool stopped;      /* a commit could not be ended: frozen until the next mount ends it */
 	atomic_ullong generation; /* grows with every change */
@@ -101,6 +104,11 @@ struct stfs_view {
 
 	pthread_mutex_t lock; /* protects what follows; taken last, nothing else is locked under it */
 	struct stfs_aliases aliases;
+	struct stfs_buf result; /* of the last commit or discard */
+	struct {
+		bool running;
+		uint64_t done, total; /* bytes */
+	} progress;
 	struct {
 		unsigned long long generation; /* the size is of this one; + 1, 0: not yet known */
 		size_t size;                   /* bytes */

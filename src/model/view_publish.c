@@ -160,8 +160,11 @@ static void rebase_tensor(struct publishing *publishing, uint32_t dir, uint32_t 
 	};
 	uint32_t data = stfs_view_role_node(publishing->view, dir, STFS_ROLE_DATA);
 
-	if (data != STFS_NODE_NONE)
+	/* Made by hand: from now on the model would show its own as well. */
+	if (data != STFS_NODE_NONE) {
+		publishing->view->tree.nodes[dir].explicit_slots = true;
 		stfs_content_rebase_run(stfs_view_content(publishing->view, data), &run);
+	}
 	rebase_text(publishing->view, dir, STFS_ROLE_DTYPE, tensor);
 	rebase_text(publishing->view, dir, STFS_ROLE_SHAPE, tensor);
 }

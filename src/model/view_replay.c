@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tree as it was left: the records of the journal applied to a fresh view. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "array.h"
 #include "edit_private.h"
 #include "view_replay.h"
-
-#define BOOT_ID_MAX 64
-#define MODEL_VERSION 1
 
 /* Which file a number of the journal stands for. */
 struct binding {
@@ -23,86 +19,17 @@ struct replaying {
 	struct stfs_view *view;
 	struct binding *bindings;
 	uint32_t n_bindings, bindings_cap;
+	uint32_t forget_at; /* number of bindings at which those of removed files are let go */
 	struct stfs_diag *diag;
 	bool seen_model;
 	bool same_boot;
-	char boot[BOOT_ID_MAX];
+	char boot[STFS_BOOT_ID_MAX];
 };
-
-/* The boot of the machine: a new one means that what was not synced may be gone. Empty when it cannot be told. */
-static void read_boot_id(char ret[BOOT_ID_MAX])
-{
-	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, ret, BOOT_ID_MAX - 1);
-
-	ret[n > 0 ? n : 0] = '\0';
-}
-
-int stfs_replay_describe_begin(struct stfs_buf *payload, uint32_t n_files)
-{
-	int r = stfs_payload_u64(payload, MODEL_VERSION);
-
-	return r < 0 ? r : stfs_payload_u64(payload, n_files);
-}
-
-int stfs_replay_describe_file(struct stfs_buf *payload, struct stfs_slice shown, uint64_t size, struct timespec mtime,
-			      struct stfs_slice header)
-{
-	static const struct stfs_hash_key key = { UINT64_C(0x6d6f64656c206964), UINT64_C(0x656e746974790a0a) };
-	int r = stfs_payload_bytes(payload, shown);
-
-	if (r == 0)
-		r = stfs_payload_u64(payload, size);
-	if (r == 0)
-		r = stfs_payload_u64(payload, (uint64_t)mtime.tv_sec);
-	if (r == 0)
-		r = stfs_payload_u64(payload, (uint64_t)mtime.tv_nsec);
-	return r < 0 ? r : stfs_payload_u64(payload, stfs_hash(key, header.p, header.len));
-}
-
-int stfs_replay_describe_snapshot(struct stfs_buf *payload, const struct stfs_snapshot *file)
-{
-	const struct stfs_identity *identity = stfs_snapshot_identity(file);
-	const struct stfs_header *header = stfs_snapshot_header(file);
-
-	return stfs_replay_describe_file(payload, stfs_slice_of(stfs_snapshot_name(file)), identity->size, identity->mtime,
-					 (struct stfs_slice){ header->text, header->text_len });
-}
-
-static int describe_model(const struct stfs_model *model, struct stfs_buf *payload)
-{
-	int r = stfs_replay_describe_begin(payload, model->n_files);
-
-	for (uint32_t i = 0; r == 0 && i < model->n_files; i++)
-		r = stfs_replay_describe_snapshot(payload, model->files[i]);
-	return r;
-}
-
-int stfs_replay_start_journal(const struct stfs_model *model, struct stfs_journal *journal)
-{
-	_cleanup_buf_ struct stfs_buf payload = { 0 };
-	int r = describe_model(model, &payload);
-
-	if (r == 0)
-		r = stfs_journal_append(journal, STFS_RECORD_MODEL, stfs_buf_slice(&payload));
-	return r < 0 ? r : stfs_replay_mark_boot(journal);
-}
-
-int stfs_replay_mark_boot(struct stfs_journal *journal)
-{
-	_cleanup_buf_ struct stfs_buf payload = { 0 };
-	char boot[BOOT_ID_MAX];
-	int r;
-
-	read_boot_id(boot);
-	r = stfs_payload_bytes(&payload, stfs_slice_of(boot));
-	return r < 0 ? r : stfs_journal_append(journal, STFS_RECORD_BOOT, stfs_buf_slice(&payload));
-}
 
 static int apply_model(struct replaying *replaying, struct stfs_slice payload)
 {
 	_cleanup_buf_ struct stfs_buf present = { 0 };
-	int r = describe_model(replaying->view->model, &present);
+	int r = stfs_replay_describe_model(replaying->view->model, &present);
 
 	if (r < 0)
 		return r;
@@ -121,6 +48,14 @@ static int apply_boot(struct replaying *replaying, struct stfs_slice payload)
 		return -EBADMSG;
 	replaying->same_boot = boot.len && stfs_slice_is(boot, replaying->boot);
 	return 0;
+}
+
+/* What could not be made must not come from a journal either. */
+static int check_new_name(struct replaying *replaying, uint32_t dir, struct stfs_slice name, bool is_dir)
+{
+	int r = stfs_edit_check_name(replaying->view, dir, name, is_dir);
+
+	return r < 0 && r != -ENOMEM ? -EBADMSG : r;
 }
 
 /* The directory that holds the entry of a path, and the entry's name; missing directories are made when asked for. */
@@ -147,6 +82,8 @@ static int find_parent(struct replaying *replaying, struct stfs_slice path, bool
 		}
 		child = stfs_tree_child(&view->tree, dir, name);
 		if (child == STFS_NODE_NONE && make)
+			r = check_new_name(replaying, dir, name, true);
+		if (r == 0 && child == STFS_NODE_NONE && make)
 			r = stfs_change_add_dir(view, dir, name, stfs_change_new_id(view), &attr, &child);
 		if (r < 0)
 			return r;
@@ -180,6 +117,7 @@ struct new_entry {
 static int take_new(struct replaying *replaying, const struct stfs_record *record, struct new_entry *ret)
 {
 	struct stfs_slice payload = record->payload, path;
+	struct stfs_place place;
 	uint64_t perm, uid, gid;
 	int r;
 
@@ -194,7 +132,11 @@ static int take_new(struct replaying *replaying, const struct stfs_record *recor
 		.mtime = { (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) },
 	};
 	r = find_parent(replaying, path, record->type == STFS_RECORD_CREATE, &ret->dir, &ret->name);
-	if (r == 0 && stfs_tree_child(&replaying->view->tree, ret->dir, ret->name) != STFS_NODE_NONE)
+	if (r == 0)
+		r = check_new_name(replaying, ret->dir, ret->name, record->type == STFS_RECORD_MKDIR);
+	if (r == 0 && record->type == STFS_RECORD_CREATE)
+		r = stfs_change_make_explicit(replaying->view, ret->dir);
+	if (r == 0 && stfs_view_entry(replaying->view, ret->dir, ret->name, &place) && place.slot != STFS_SLOT_NPY)
 		r = -EBADMSG;
 	return r;
 }
@@ -223,10 +165,30 @@ static int apply_mkdir(struct replaying *replaying, const struct stfs_record *re
 				   &entry.attr, &node);
 }
 
+/* Lets go of files that are gone: those that come and go would fill the memory. */
+static void forget_dropped(struct replaying *replaying)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < replaying->n_bindings; i++) {
+		if (stfs_content_is_dropped(replaying->bindings[i].content))
+			stfs_content_unref(replaying->bindings[i].content);
+		else
+			replaying->bindings[kept++] = replaying->bindings[i];
+	}
+	replaying->n_bindings = kept;
+}
+
 /* Remembers which file a number stands for; the last word counts, since the search starts there. */
 static int bind_number(struct replaying *replaying, uint64_t number, struct stfs_content *content)
 {
-	int r = stfs_array_grow((void **)&replaying->bindings, replaying->n_bindings, &replaying->bindings_cap,
+	int r;
+
+	if (replaying->n_bindings >= replaying->forget_at) {
+		forget_dropped(replaying);
+		replaying->forget_at = STFS_MAX(replaying->n_bindings * 2, 64u);
+	}
+	r = stfs_array_grow((void **)&replaying->bindings, replaying->n_bindings, &replaying->bindings_cap,
 				STFS_NODES_MAX, sizeof(*replaying->bindings));
 
 	if (r == 0)
@@ -242,8 +204,6 @@ static int apply_create(struct replaying *replaying, const struct stfs_record *r
 	uint32_t node;
 	int r = take_new(replaying, record, &entry);
 
-	if (r == 0)
-		r = stfs_change_make_explicit(replaying->view, entry.dir);
 	if (r < 0)
 		return r;
 	id = wanted_id(replaying, entry.number, true);
@@ -305,6 +265,8 @@ static int apply_rename(struct replaying *replaying, struct stfs_slice payload)
 	if (r == 0)
 		r = find_parent(replaying, new_path, false, &new_dir, &name);
 	if (r == 0)
+		r = check_new_name(replaying, new_dir, name, view->tree.nodes[node].kind == STFS_NODE_MODULE);
+	if (r == 0)
 		r = stfs_change_make_explicit(view, new_dir);
 	if (r < 0)
 		return r;
@@ -323,11 +285,12 @@ static int apply_discard(struct replaying *replaying, struct stfs_slice payload)
 	if (!stfs_payload_take_bytes(&payload, &path))
 		return -EBADMSG;
 	r = stfs_change_restore(replaying->view, path);
-	/* The record was written before it was known whether there is anything of that path. */
-	return r == -ENOENT ? 0 : r;
+	/* The record was written before it was known whether that can be done. */
+	return r == -ENOENT || r == -EEXIST ? 0 : r;
 }
 
-static int apply_run(struct replaying *replaying, struct stfs_content *content, struct stfs_slice payload)
+static int apply_run(struct replaying *replaying, struct stfs_content *content, const struct stfs_record *record,
+		     struct stfs_slice payload)
 {
 	const struct stfs_model *model = replaying->view->model;
 	struct stfs_run run;
@@ -339,7 +302,7 @@ static int apply_run(struct replaying *replaying, struct stfs_content *content, 
 	    end > stfs_snapshot_identity(model->files[file])->size)
 		return -EBADMSG;
 	run.file = model->files[file];
-	return stfs_content_replay_run(content, &run);
+	return stfs_content_replay_run(content, record, &run);
 }
 
 static int apply_content(struct replaying *replaying, const struct stfs_record *record)
@@ -347,6 +310,7 @@ static int apply_content(struct replaying *replaying, const struct stfs_record *
 	struct stfs_slice payload = record->payload;
 	struct stfs_content *content = NULL;
 	uint64_t number;
+	int r;
 
 	if (!stfs_payload_take_u64(&payload, &number))
 		return -EBADMSG;
@@ -358,8 +322,11 @@ static int apply_content(struct replaying *replaying, const struct stfs_record *
 	if (!content)
 		return 0;
 	if (record->type == STFS_RECORD_RUN)
-		return apply_run(replaying, content, payload);
-	return stfs_content_replay(content, replaying->view->stage, replaying->same_boot, record, payload);
+		return apply_run(replaying, content, record, payload);
+	r = stfs_content_replay(content, replaying->view->stage, replaying->same_boot, record, payload);
+	for (uint32_t i = 0; r == 0 && record->type == STFS_RECORD_STAGED && i < replaying->n_bindings; i++)
+		stfs_content_replay_split(replaying->bindings[i].content, content);
+	return r;
 }
 
 static int apply_record(struct replaying *replaying, const struct stfs_record *record)
@@ -414,6 +381,30 @@ static int end_replay(struct stfs_view *view, bool same_boot)
 	return 0;
 }
 
+/* What the journal does not know yet and must: damage a power cut did, and NumPy files that had just taken effect. */
+static int complete_journal(struct stfs_view *view)
+{
+	int r = 0;
+
+	for (uint32_t node = 0; r == 0 && node < view->tree.n; node++) {
+		struct stfs_content *content;
+
+		if (view->tree.nodes[node].kind != STFS_NODE_OWN)
+			continue;
+		content = stfs_view_content(view, node);
+		if (stfs_content_is_handed_on(content)) {
+			r = stfs_edit_journal_remove(view, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node));
+			if (r == 0)
+				stfs_change_remove(view, node);
+		} else if (stfs_content_has_new_damage(content)) {
+			r = stfs_edit_bind(view, content);
+			if (r == 0)
+				r = stfs_content_keep_damage(content, view->stage);
+		}
+	}
+	return r;
+}
+
 static bool is_staged_file(void *user, uint64_t number)
 {
 	const struct stfs_view *view = user;
@@ -438,7 +429,7 @@ int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag)
 	struct stfs_journal *journal = stfs_stage_journal(view->stage);
 	int r;
 
-	read_boot_id(replaying.boot);
+	stfs_replay_boot_id(replaying.boot);
 	r = stfs_journal_replay(journal, apply, &replaying, diag);
 	free_bindings(&replaying);
 	if (r == 0)
@@ -450,6 +441,8 @@ int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag)
 	if (!replaying.seen_model)
 		r = stfs_replay_start_journal(view->model, journal);
 	else
+		r = complete_journal(view);
+	if (r == 0 && replaying.seen_model)
 		r = stfs_replay_mark_boot(journal);
 	return r < 0 ? r : stfs_stage_sweep(view->stage, is_staged_file, view);
 }

@@ -14,6 +14,13 @@ int stfs_replay_describe_file(struct stfs_buf *payload, struct stfs_slice shown,
 			      struct stfs_slice header) STFS_MUST_CHECK;
 int stfs_replay_describe_snapshot(struct stfs_buf *payload, const struct stfs_snapshot *file) STFS_MUST_CHECK;
 
+int stfs_replay_describe_model(const struct stfs_model *model, struct stfs_buf *payload) STFS_MUST_CHECK;
+
+#define STFS_BOOT_ID_MAX 64
+
+/* The boot of the machine: a new one means that what was not synced may be gone. Empty when it cannot be told. */
+void stfs_replay_boot_id(char ret[STFS_BOOT_ID_MAX]);
+
 /* Writes the first records of a new journal. */
 int stfs_replay_start_journal(const struct stfs_model *model, struct stfs_journal *journal) STFS_MUST_CHECK;
 

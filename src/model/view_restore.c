@@ -6,15 +6,18 @@
 #include "edit_private.h"
 #include "view_known.h"
 
-/* Everything anew. The numbers of what the model has come out the same. */
-static int restore_all(struct stfs_view *view)
+/* Everything anew. The numbers of what the model has come out the same. With `clear` the staging area goes too, or all stays. */
+static int restore_all(struct stfs_view *view, bool clear)
 {
 	struct stfs_tree old = view->tree;
 	int r;
 
 	view->tree = (struct stfs_tree){ 0 };
 	r = stfs_view_build_tree(view);
-	if (r < 0) {
+	if (r == 0 && clear)
+		r = stfs_stage_clear(view->stage); /* the next edit makes a new journal */
+	/* Without its journal nothing is staged any more, whatever is left in the directory. */
+	if (r < 0 && (!clear || stfs_stage_journal(view->stage) || !view->tree.nodes)) {
 		stfs_tree_fini(&view->tree);
 		view->tree = old;
 		return r;
@@ -23,11 +26,11 @@ static int restore_all(struct stfs_view *view)
 	stfs_view_free_contents(view, true);
 	view->n_dir_attrs = 0;
 	view->dirs_moved = false;
-	return 0;
+	return r;
 }
 
-/* The node at a path, or STFS_NODE_NONE. */
-static uint32_t find_path(const struct stfs_view *view, struct stfs_slice path)
+/* Finds the node at a path, or STFS_NODE_NONE. -EEXIST when a file stands where the path has a directory. */
+static int find_path(const struct stfs_view *view, struct stfs_slice path, uint32_t *ret)
 {
 	uint32_t node = STFS_NODE_ROOT;
 
@@ -35,11 +38,14 @@ static uint32_t find_path(const struct stfs_view *view, struct stfs_slice path)
 		const char *slash = memchr(path.p, '/', path.len);
 		size_t n = slash ? (size_t)(slash - path.p) : path.len;
 
+		if (view->tree.nodes[node].kind != STFS_NODE_MODULE)
+			return -EEXIST;
 		node = stfs_tree_child(&view->tree, node, (struct stfs_slice){ path.p, n });
 		n += slash != NULL;
 		path = (struct stfs_slice){ path.p + n, path.len - n };
 	}
-	return node;
+	*ret = node;
+	return 0;
 }
 
 /* True when `full` is `path` or below it. */
@@ -49,6 +55,39 @@ static bool is_below(struct stfs_slice full, struct stfs_slice path)
 	       (full.len == path.len || full.p[path.len] == '/');
 }
 
+/* The path of a tensor of the model into `full`, and whether it is `path` or below it. */
+static int is_tensor_below(const struct stfs_view *view, uint32_t entry, struct stfs_slice path, struct stfs_buf *full,
+			   bool *ret)
+{
+	int r;
+
+	full->len = 0;
+	r = stfs_name_encode(full, stfs_model_tensor(view->model, entry)->name, view->options.layout);
+	if (r == 0)
+		*ret = is_below(stfs_buf_slice(full), path);
+	return r;
+}
+
+/* What was moved away from below `path` does not take the place of what comes back there: it is a copy from now on. */
+static int disown_moved(struct stfs_view *view, struct stfs_slice path)
+{
+	_cleanup_buf_ struct stfs_buf full = { 0 };
+	int r = 0;
+
+	for (uint32_t node = 0; r == 0 && node < view->tree.n; node++) {
+		bool below = false;
+
+		if (view->tree.nodes[node].kind != STFS_NODE_MODULE || view->tree.nodes[node].entry == STFS_NODE_NONE)
+			continue;
+		r = is_tensor_below(view, view->tree.nodes[node].entry, path, &full, &below);
+		if (r == 0 && below)
+			r = stfs_change_make_explicit(view, node);
+		if (r == 0 && below)
+			view->tree.nodes[node].entry = STFS_NODE_NONE;
+	}
+	return r;
+}
+
 /* Adds the tensors of the model that belong below `path`; *ret_n counts them. */
 static int add_tensors(struct stfs_view *view, struct stfs_slice path, uint32_t *ret_n)
 {
@@ -56,14 +95,36 @@ static int add_tensors(struct stfs_view *view, struct stfs_slice path, uint32_t 
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < view->model->n_entries; i++) {
-		full.len = 0;
-		r = stfs_name_encode(&full, stfs_model_tensor(view->model, i)->name, view->options.layout);
-		if (r < 0 || !is_below(stfs_buf_slice(&full), path))
+		bool below = false;
+
+		r = is_tensor_below(view, i, path, &full, &below);
+		if (r < 0 || !below)
 			continue;
 		r = stfs_view_add_tensor(view, i);
 		(*ret_n)++;
 	}
 	return r;
+}
+
+/* A file of a tensor as the model has it. Returns 1, or 0 when `path` is no file of a tensor whose place the model knows. */
+static int restore_slot(struct stfs_view *view, struct stfs_slice path)
+{
+	const char *slash = memrchr(path.p, '/', path.len);
+	struct stfs_slice name = { slash ? slash + 1 : path.p, slash ? (size_t)(path.p + path.len - slash - 1) : 0 };
+	uint32_t dir;
+	int r;
+
+	if (!slash || find_path(view, (struct stfs_slice){ path.p, (size_t)(slash - path.p) }, &dir) < 0 ||
+	    dir == STFS_NODE_NONE || view->tree.nodes[dir].entry == STFS_NODE_NONE ||
+	    view->tree.nodes[dir].kind != STFS_NODE_MODULE)
+		return 0;
+	for (unsigned slot = STFS_SLOT_DATA; slot <= STFS_SLOT_SHAPE; slot++) {
+		if (!stfs_slice_is(name, stfs_slot_names[slot - STFS_SLOT_DATA].name))
+			continue;
+		r = view->tree.nodes[dir].explicit_slots ? stfs_change_renew_slot(view, dir, slot) : 0;
+		return r < 0 ? r : 1;
+	}
+	return 0;
 }
 
 /* Adds the keys of the model: the one called `name`, or with an empty name all. */
@@ -113,17 +174,23 @@ int stfs_change_restore(struct stfs_view *view, struct stfs_slice path)
 	int r;
 
 	if (path.len == 0)
-		return restore_all(view);
+		return restore_all(view, false);
 	if (is_below(path, stfs_slice_of(metadata))) {
 		size_t skip = STFS_MIN(path.len, sizeof(metadata));
 
 		return restore_metadata(view, (struct stfs_slice){ path.p + skip, path.len - skip });
 	}
-	node = find_path(view, path);
-	/* A slot or scratch file of a tensor: the tensor is put back as a whole. */
+	r = restore_slot(view, path);
+	if (r != 0)
+		return STFS_MIN(r, 0);
+	r = find_path(view, path, &node);
+	if (r < 0)
+		return r;
 	if (node != STFS_NODE_NONE && node != STFS_NODE_ROOT)
 		stfs_change_remove_tree(view, node);
-	r = add_tensors(view, path, &n);
+	r = disown_moved(view, path);
+	if (r == 0)
+		r = add_tensors(view, path, &n);
 	return r < 0 ? r : node != STFS_NODE_NONE || n ? 0 : -ENOENT;
 }
 
@@ -151,9 +218,7 @@ int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stf
 	if (r == 0 && path.len)
 		r = journal_discard(view, path);
 	if (r == 0)
-		r = stfs_change_restore(view, path);
-	if (r == 0 && path.len == 0)
-		r = stfs_stage_clear(view->stage); /* the next edit makes a new journal */
+		r = path.len ? stfs_change_restore(view, path) : restore_all(view, true);
 	stfs_edit_end(view);
 	stfs_known_tell(view, &known);
 	return r;

@@ -6,13 +6,17 @@
 #include "attr_text.h"
 #include "file_private.h"
 
-int stfs_file_new(struct stfs_view *view, struct stfs_content *content, uint32_t npy_dir, struct stfs_file **ret_file)
+#define BEFORE_MAX ((size_t)1 << 20) /* bytes of a text that are kept to be put back */
+
+int stfs_file_new(struct stfs_view *view, struct stfs_content *content, enum stfs_role role, uint32_t npy_dir,
+		  struct stfs_file **ret_file)
 {
 	_cleanup_(stfs_file_closep) struct stfs_file *file = NULL;
 	int r = stfs_file_alloc(view, stfs_content_ino(content), &file);
 
 	if (r == 0 && npy_dir != STFS_NODE_NONE) {
 		file->fixed = true;
+		file->ino = view->tree.nodes[npy_dir].id << STFS_SLOT_BITS | STFS_SLOT_NPY;
 		r = stfs_view_npy_head(view, npy_dir, &file->head);
 	}
 	if (r == 0)
@@ -21,6 +25,7 @@ int stfs_file_new(struct stfs_view *view, struct stfs_content *content, uint32_t
 		return r;
 	atomic_store(&file->content, stfs_content_ref(content));
 	file->writable = true;
+	file->role = role;
 	*ret_file = stfs_steal(file);
 	return 0;
 }
@@ -71,13 +76,13 @@ static int open_npy(struct stfs_view *view, const struct stfs_place *place, bool
 	attr = (struct stfs_file_attr){ shown.perm, shown.uid, shown.gid, shown.mtime };
 	if (truncate) {
 		r = stfs_edit_add_file(view, dir, stfs_slice_of("data.npy"), place->ino, &attr, &node);
-		return r < 0 ? r : stfs_file_new(view, stfs_view_content(view, node), STFS_NODE_NONE, ret_file);
+		return r < 0 ? r : stfs_file_new(view, stfs_view_content(view, node), STFS_ROLE_NPY, STFS_NODE_NONE, ret_file);
 	}
 	node = stfs_view_role_node(view, dir, STFS_ROLE_DATA);
 	if (node == STFS_NODE_NONE)
 		return -ENOENT;
 	r = stfs_edit_bind(view, stfs_view_content(view, node));
-	return r < 0 ? r : stfs_file_new(view, stfs_view_content(view, node), dir, ret_file);
+	return r < 0 ? r : stfs_file_new(view, stfs_view_content(view, node), STFS_ROLE_NPY, dir, ret_file);
 }
 
 /* Empties a file on opening; the text of a dtype or shape is kept, should what follows be refused. */
@@ -86,24 +91,27 @@ static int empty(struct stfs_file *file)
 	struct stfs_content *content = atomic_load(&file->content);
 	int r = 0;
 
-	if (file->role == STFS_ROLE_DTYPE || file->role == STFS_ROLE_SHAPE)
-		r = stfs_content_read(content, STFS_SMALL_MAX, &file->before);
+	/* What is larger is no text of the kind: nothing is lost with it. */
+	if ((file->role == STFS_ROLE_DTYPE || file->role == STFS_ROLE_SHAPE) && stfs_content_size(content) <= BEFORE_MAX)
+		r = stfs_content_read(content, BEFORE_MAX, &file->before);
 	return r < 0 ? r : stfs_content_truncate(content, file->view->stage, 0);
 }
 
 static int open_node(struct stfs_view *view, uint64_t ino, bool truncate, struct stfs_file **ret_file)
 {
 	_cleanup_(stfs_file_closep) struct stfs_file *file = NULL;
+	enum stfs_role role;
 	uint32_t node;
 	int r = stfs_edit_file_node(view, ino, &node);
 
 	if (r == 0)
 		r = stfs_edit_bind(view, stfs_view_content(view, node));
-	if (r == 0)
-		r = stfs_file_new(view, stfs_view_content(view, node), STFS_NODE_NONE, &file);
 	if (r < 0)
 		return r;
-	file->role = stfs_view_role(view, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node));
+	role = stfs_view_role(view, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node));
+	r = stfs_file_new(view, stfs_view_content(view, node), role, STFS_NODE_NONE, &file);
+	if (r < 0)
+		return r;
 	r = truncate ? empty(file) : 0;
 	if (r < 0)
 		return r;
@@ -225,6 +233,66 @@ int stfs_file_write(struct stfs_file *file, const void *data, size_t size, uint6
 	return r;
 }
 
+int stfs_file_getattr(struct stfs_file *file, struct stfs_attr *ret_attr)
+{
+	struct stfs_content *content = atomic_load(&file->content);
+	struct stfs_file_attr attr;
+
+	if (stfs_view_getattr(file->view, file->ino, ret_attr) == 0)
+		return 0;
+	*ret_attr = file->view->whole;
+	ret_attr->ino = file->ino;
+	ret_attr->nlink = 0;
+	ret_attr->size = file->size;
+	if (!content || file->fixed)
+		ret_attr->size += file->head.len;
+	if (!content)
+		return 0;
+	stfs_content_attr(content, &attr);
+	ret_attr->perm = attr.perm;
+	ret_attr->uid = attr.uid;
+	ret_attr->gid = attr.gid;
+	ret_attr->mtime = attr.mtime;
+	ret_attr->size = stfs_content_size(content) + (file->fixed ? file->head.len : 0);
+	return 0;
+}
+
+static int set_file_attr(struct stfs_file *file, struct stfs_content *content, const struct stfs_attr_change *change)
+{
+	struct stfs_stage *stage = file->view->stage;
+	struct stfs_file_attr attr;
+	int r = 0;
+
+	if (change->set_size)
+		r = file->fixed ? -EACCES : stfs_content_truncate(content, stage, change->size);
+	if (r < 0 || !(change->set_perm || change->set_uid || change->set_gid || change->set_mtime))
+		return r;
+	stfs_content_attr(content, &attr);
+	stfs_edit_apply_change(&attr, change);
+	return stfs_content_set_attr(content, stage, &attr);
+}
+
+int stfs_file_setattr(struct stfs_file *file, const struct stfs_attr_change *change, struct stfs_attr *ret_attr)
+{
+	struct stfs_content *content = atomic_load(&file->content);
+	int r;
+
+	if (!content)
+		return -EBADF;
+	r = begin_write(file);
+	if (r < 0)
+		return r;
+	r = set_file_attr(file, content, change);
+	atomic_fetch_add(&file->view->generation, 1);
+	pthread_rwlock_unlock(&file->view->tree_lock);
+	return r < 0 ? r : stfs_file_getattr(file, ret_attr);
+}
+
+bool stfs_file_is_generated(const struct stfs_file *file)
+{
+	return file->fixed;
+}
+
 int stfs_file_allocate(struct stfs_file *file, uint64_t size)
 {
 	struct stfs_content *content = atomic_load(&file->content);
@@ -248,7 +316,7 @@ static bool run_of_file(struct stfs_file *file, struct stfs_run *ret, uint64_t *
 	const struct stfs_model *model = file->view->model;
 	struct stfs_content *content = atomic_load(&file->content);
 
-	if (content ? !stfs_content_run(content, ret) : !file->source || file->fixed)
+	if (file->fixed || (content ? !stfs_content_run(content, ret) : !file->source))
 		return false;
 	if (!content)
 		*ret = (struct stfs_run){ file->source, file->begin, file->size };
@@ -271,6 +339,7 @@ int stfs_file_copy(struct stfs_file *from, uint64_t from_offset, struct stfs_fil
 
 	if (!to->writable || to->fixed)
 		return -EOPNOTSUPP;
+	stfs_file_follow(from);
 	r = begin_write(to);
 	if (r < 0)
 		return r;
@@ -287,32 +356,66 @@ int stfs_file_copy(struct stfs_file *from, uint64_t from_offset, struct stfs_fil
 	return r == -EINVAL ? -EOPNOTSUPP : r;
 }
 
-void stfs_file_flush(struct stfs_file *file)
+/* The directory whose data.npy this file is now, or STFS_NODE_NONE. */
+static uint32_t npy_dir_of(const struct stfs_file *file)
+{
+	const struct stfs_view *view = file->view;
+	uint32_t node = stfs_tree_find(&view->tree, stfs_change_id_of_ino(file->ino));
+
+	if (node == STFS_NODE_NONE || view->tree.nodes[node].kind != STFS_NODE_OWN ||
+	    stfs_view_role(view, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node)) != STFS_ROLE_NPY)
+		return STFS_NODE_NONE;
+	return view->tree.nodes[node].parent;
+}
+
+static bool is_npy(const struct stfs_file *file)
+{
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(file->view);
+
+	return npy_dir_of(file) != STFS_NODE_NONE;
+}
+
+int stfs_file_flush(struct stfs_file *file)
 {
 	struct stfs_npy_effect effect = { 0 };
 	struct stfs_view *view = file->view;
-	uint32_t node;
+	uint32_t dir;
+	int r;
 
-	if (!file->writable || file->fixed || stfs_edit_begin(view) < 0)
-		return;
-	node = stfs_tree_find(&view->tree, stfs_change_id_of_ino(file->ino));
-	if (node != STFS_NODE_NONE && view->tree.nodes[node].kind == STFS_NODE_OWN &&
-	    stfs_view_role(view, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node)) == STFS_ROLE_NPY)
-		stfs_edit_take_npy(view, view->tree.nodes[node].parent, &effect);
+	if (!file->writable || file->fixed || !is_npy(file))
+		return 0;
+	r = stfs_edit_begin(view);
+	if (r < 0)
+		return r == -EBUSY ? r : 0;
+	dir = npy_dir_of(file);
+	if (dir != STFS_NODE_NONE)
+		stfs_edit_take_npy(view, dir, &effect);
 	stfs_edit_end(view);
 	stfs_edit_tell_npy(view, &effect);
+	return 0;
+}
+
+static int sync_content(struct stfs_view *view, struct stfs_content *content)
+{
+	int r = 0;
+
+	/* Only what has staged bytes writes a record. */
+	if (stfs_stage_journal(view->stage) && stfs_content_stage_number(content))
+		r = stfs_edit_bind(view, content);
+	return r < 0 ? r : stfs_content_sync(content, view->stage);
 }
 
 int stfs_file_sync(struct stfs_file *file)
 {
 	struct stfs_content *content = atomic_load(&file->content);
+	struct stfs_view *view = file->view;
 
-	if (!file->view->stage || !content)
+	if (!view->stage || !content)
 		return 0;
 	/* So that a commit does not take the journal away meanwhile. */
-	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(file->view);
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
 
-	return stfs_content_sync(content, file->view->stage);
+	return sync_content(view, content);
 }
 
 int stfs_view_sync(struct stfs_view *view)
@@ -328,7 +431,7 @@ int stfs_view_sync(struct stfs_view *view)
 
 		/* What is in the journal alone is synced with it, once. */
 		if (view->contents[i] && stfs_content_stage_number(view->contents[i]))
-			r = stfs_content_sync(view->contents[i], view->stage);
+			r = sync_content(view, view->contents[i]);
 		if (r < 0)
 			error = r;
 	}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The staging area as a whole. */
+#include <errno.h>
+
+#include "changes_private.h"
+#include "edit_private.h"
+
+int stfs_view_sync_names(struct stfs_view *view)
+{
+	int r;
+
+	if (!view->stage)
+		return 0;
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+
+	if (!stfs_stage_journal(view->stage))
+		return 0;
+	r = stfs_stage_sync_dir(view->stage);
+	return r < 0 ? r : stfs_journal_sync(stfs_stage_journal(view->stage));
+}
+
+/* Whether there is a directory that only an edit can have made. */
+static bool has_empty_dir(const struct stfs_view *view)
+{
+	const struct stfs_tree *tree = &view->tree;
+
+	for (uint32_t node = stfs_tree_next(tree, STFS_NODE_ROOT, STFS_NODE_ROOT); node != STFS_NODE_NONE;
+	     node = stfs_tree_next(tree, STFS_NODE_ROOT, node)) {
+		if (tree->nodes[node].kind == STFS_NODE_MODULE && node != STFS_NODE_METADATA && stfs_change_is_empty(view, node))
+			return true;
+	}
+	return false;
+}
+
+/* A text that was written again in other words means the same, and yet reads back as it was written. */
+static bool has_edited_text(const struct stfs_view *view)
+{
+	for (uint32_t i = 0; i < view->n_contents; i++) {
+		if (view->contents[i] && stfs_content_edited(view->contents[i]))
+			return true;
+	}
+	return false;
+}
+
+bool stfs_view_has_staged(struct stfs_view *view)
+{
+	_cleanup_(stfs_changes_freep) struct stfs_changes *changes = NULL;
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+
+	if (!view->stage || !stfs_stage_exists(view->stage))
+		return false;
+	if (has_edited_text(view) || stfs_changes_collect_locked(view, &changes) < 0)
+		return true;
+	return changes->n_changed || changes->n_problems || changes->n_scratch || has_empty_dir(view);
+}
+
+void stfs_view_tidy(struct stfs_view *view)
+{
+	int r = 0;
+
+	/* What is frozen for good is kept for whoever puts it in order. */
+	if (!view->stage || atomic_load(&view->stopped) || stfs_view_has_staged(view))
+		return;
+	pthread_rwlock_wrlock(&view->tree_lock);
+	if (stfs_stage_exists(view->stage))
+		r = stfs_stage_clear(view->stage);
+	pthread_rwlock_unlock(&view->tree_lock);
+	if (r < 0)
+		stfs_log(view->log, STFS_LOG_WARNING, "the empty staging area %s cannot be removed: %s",
+			 stfs_stage_path(view->stage), strerror(-r));
+}
+
+int stfs_view_space(struct stfs_view *view, struct statvfs *ret)
+{
+	if (!view->stage)
+		return -EROFS;
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+
+	return stfs_stage_space(view->stage, ret);
+}
