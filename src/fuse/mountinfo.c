@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "macros.h"
 
@@ -36,12 +37,12 @@ static void unescape(char *s)
 
 /* Where the fields of interest stand: "36 35 98:0 /root /point options [optional ...] - type source options". */
 struct fields {
-	char *device, *point, *type, *source;
+	char *device, *point, *options, *type, *source;
 };
 
 static bool split_line(char *line, struct fields *ret)
 {
-	char *head[5], *rest, *end = line;
+	char *head[6], *rest, *end = line;
 
 	line[strcspn(line, "\n")] = '\0';
 	rest = strstr(line, " - ");
@@ -51,10 +52,10 @@ static bool split_line(char *line, struct fields *ret)
 	rest += strlen(" - ");
 	for (size_t i = 0; i < STFS_ARRAY_SIZE(head); i++) {
 		head[i] = strsep(&end, " ");
-		if (!head[i] || !end)
+		if (!head[i])
 			return false;
 	}
-	*ret = (struct fields){ .device = head[2], .point = head[4] };
+	*ret = (struct fields){ .device = head[2], .point = head[4], .options = head[5] };
 	ret->type = strsep(&rest, " ");
 	ret->source = strsep(&rest, " ");
 	if (!ret->source)
@@ -103,6 +104,35 @@ int stfs_mountinfo_find(const char *path, struct stfs_mount *ret)
 	*ret = found;
 	found = (struct stfs_mount){ 0 };
 	return 0;
+}
+
+/* Whether a mount's source is that file, by whatever name. The list is foreign text: only looked at, never opened. */
+static bool is_mount_of(const struct fields *f, const struct stat *source)
+{
+	struct stat st;
+
+	return strcmp(f->type, STFS_FSTYPE) == 0 && strncmp(f->options, "rw", 2) == 0 && f->source[0] == '/' &&
+	       stat(f->source, &st) == 0 && st.st_dev == source->st_dev && st.st_ino == source->st_ino;
+}
+
+int stfs_mountinfo_find_writable(const char *source, char **ret_point)
+{
+	_cleanup_(close_file) FILE *file = fopen("/proc/self/mountinfo", "re");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	struct stat st;
+
+	if (!file || stat(source, &st) < 0)
+		return -errno;
+	while (getline(&line, &size, file) >= 0) {
+		struct fields fields;
+
+		if (!split_line(line, &fields) || !is_mount_of(&fields, &st))
+			continue;
+		*ret_point = strdup(fields.point);
+		return *ret_point ? 0 : -ENOMEM;
+	}
+	return -ENOENT;
 }
 
 void stfs_mount_fini(struct stfs_mount *mount)

@@ -8,29 +8,6 @@
 #include "cleanup.h"
 #include "ops.h"
 
-void stfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct stfs_front *front = stfs_front_of(req);
-	struct stfs_file *file;
-	struct stfs_handle *handle;
-	int r = (fi->flags & O_ACCMODE) == O_RDONLY ? 0 : -EROFS;
-
-	if (r == 0)
-		r = stfs_view_open(front->view, ino, &file);
-	if (r == 0)
-		r = stfs_handle_new(front, file, NULL, &handle);
-	if (r < 0) {
-		stfs_reply(req, r);
-		return;
-	}
-	fi->fh = (uintptr_t)handle;
-	fi->keep_cache = 1;
-	fi->direct_io = front->direct_io;
-	/* When the client was interrupted no RELEASE follows. */
-	if (fuse_reply_open(req, fi) == -ENOENT)
-		stfs_handle_unref(front, handle);
-}
-
 void stfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;

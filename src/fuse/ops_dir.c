@@ -15,17 +15,23 @@ void stfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	int r = stfs_view_list(front->view, ino, &listing);
 
 	if (r == 0)
-		r = stfs_handle_new(front, NULL, listing, &handle);
+		r = stfs_handle_new(front, &(struct stfs_handle){ .listing = listing, .ino = ino }, &handle);
 	if (r < 0) {
 		stfs_reply(req, r);
 		return;
 	}
 	fi->fh = (uintptr_t)handle;
-	fi->cache_readdir = 1;
-	fi->keep_cache = 1;
+	fi->cache_readdir = !front->writable;
+	fi->keep_cache = !front->writable;
 	/* When the client was interrupted no RELEASE follows. */
 	if (fuse_reply_open(req, fi) == -ENOENT)
 		stfs_handle_unref(front, handle);
+}
+
+void stfs_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	(void)ino, (void)datasync, (void)fi;
+	stfs_reply(req, stfs_view_sync_names(stfs_front_of(req)->view));
 }
 
 void stfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -38,6 +44,7 @@ void stfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 /* A buffer that is filled with directory entries. */
 struct fill {
 	fuse_req_t req;
+	fuse_ino_t dir;
 	char *data;
 	size_t size, used;
 };
@@ -65,6 +72,23 @@ static int add_entry(struct fill *fill, const struct stfs_dirent *entry, const c
 	return 1;
 }
 
+/* Attributes of an entry; -ENOENT when it is not what it was when the directory was opened. */
+static int look_up(struct fill *fill, const struct stfs_dirent *entry, struct stfs_attr *ret)
+{
+	struct stfs_front *front = stfs_front_of(fill->req);
+	int r;
+
+	if (!front->writable)
+		return stfs_view_getattr(front->view, entry->ino, ret);
+	/* By name: the kernel would take the old file for what stands there now. */
+	r = stfs_view_lookup(front->view, fill->dir, entry->name, ret);
+	if (r == 0 && ret->type == STFS_NODE_LINK)
+		stfs_view_forget(front->view, ret->ino, 1);
+	if (r == -ESTALE || r == -ENOTDIR)
+		return -ENOENT;
+	return r == 0 && ret->ino != entry->ino ? -ENOENT : r;
+}
+
 /*
  * The same with attributes, which count as a lookup of everything but the dots. Only links need counting, and none is
  * listed.
@@ -76,11 +100,14 @@ static int add_entry_plus(struct fill *fill, const struct stfs_dirent *entry, co
 
 	if (!is_dot(entry->name)) {
 		struct stfs_attr attr;
-		int r = stfs_view_getattr(stfs_front_of(fill->req)->view, entry->ino, &attr);
+		int r = look_up(fill, entry, &attr);
 
+		/* Passed over. */
+		if (r == -ENOENT)
+			return 1;
 		if (r < 0)
 			return r;
-		stfs_attr_to_entry(&attr, &param);
+		stfs_attr_to_entry(stfs_front_of(fill->req), &attr, &param);
 	}
 	need = fuse_add_direntry_plus(fill->req, fill->data + fill->used, room, name, &param, next);
 	if (need > room)
@@ -102,11 +129,12 @@ static bool copy_name(struct stfs_slice name, char ret[STFS_COMPONENT_MAX + 1])
 	return true;
 }
 
-static void reply_listing(fuse_req_t req, const struct stfs_listing *listing, size_t size, off_t offset,
+static void reply_listing(fuse_req_t req, const struct stfs_handle *handle, size_t size, off_t offset,
 			  int (*add)(struct fill *, const struct stfs_dirent *, const char *, off_t))
 {
+	const struct stfs_listing *listing = handle->listing;
 	_cleanup_free_ char *data = malloc(size);
-	struct fill fill = { .req = req, .data = data, .size = size };
+	struct fill fill = { .req = req, .dir = handle->ino, .data = data, .size = size };
 	int r = data ? 1 : -ENOMEM;
 
 	/* A cookie is a position in the list. */
@@ -126,11 +154,11 @@ static void reply_listing(fuse_req_t req, const struct stfs_listing *listing, si
 void stfs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	(void)ino;
-	reply_listing(req, stfs_handle_of(fi)->listing, size, offset, add_entry);
+	reply_listing(req, stfs_handle_of(fi), size, offset, add_entry);
 }
 
 void stfs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	(void)ino;
-	reply_listing(req, stfs_handle_of(fi)->listing, size, offset, add_entry_plus);
+	reply_listing(req, stfs_handle_of(fi), size, offset, add_entry_plus);
 }

@@ -6,7 +6,10 @@
 
 #include "ops.h"
 
-/* Seconds. The mount cannot change, so what the kernel knows stays true; short ones are for links made on demand. */
+/*
+ * Seconds. A read-only mount cannot change, so what the kernel knows stays true; short ones are for links made on demand, and
+ * for a writable mount, where it knows of every change but those that a commit or discard makes.
+ */
 #define KEEP_LONG 3600.0
 #define KEEP_SHORT 1.0
 
@@ -39,8 +42,12 @@ void stfs_op_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_ASYNC_DIO);
 	want(conn, FUSE_CAP_PARALLEL_DIROPS);
 	want(conn, FUSE_CAP_READDIRPLUS);
+	want(conn, FUSE_CAP_ATOMIC_O_TRUNC);
+	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
 #ifdef HAVE_FUSE_CAP_CACHE_SYMLINKS
-	want(conn, FUSE_CAP_CACHE_SYMLINKS);
+	/* A link leads to a tensor wherever that is moved. */
+	if (!front->writable)
+		want(conn, FUSE_CAP_CACHE_SYMLINKS);
 #endif
 #ifdef HAVE_FUSE_CAP_DIRECT_IO_ALLOW_MMAP
 	if (front->direct_io)
@@ -87,29 +94,29 @@ void stfs_attr_to_stat(const struct stfs_attr *attr, struct stat *ret)
 	};
 }
 
-static double keep_time(const struct stfs_attr *attr)
+double stfs_attr_keep(const struct stfs_front *front, const struct stfs_attr *attr)
 {
+	if (front->writable)
+		return attr->unsteady ? 0 : KEEP_SHORT;
 	return attr->type == STFS_NODE_LINK ? KEEP_SHORT : KEEP_LONG;
 }
 
-void stfs_attr_to_entry(const struct stfs_attr *attr, struct fuse_entry_param *ret)
+void stfs_attr_to_entry(const struct stfs_front *front, const struct stfs_attr *attr, struct fuse_entry_param *ret)
 {
-	*ret = (struct fuse_entry_param){
-		.ino = attr->ino,
-		.attr_timeout = keep_time(attr),
-		.entry_timeout = keep_time(attr),
-	};
+	double keep = stfs_attr_keep(front, attr);
+
+	*ret = (struct fuse_entry_param){ .ino = attr->ino, .attr_timeout = keep, .entry_timeout = keep };
 	stfs_attr_to_stat(attr, &ret->attr);
 }
 
 void stfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct stfs_view *view = stfs_front_of(req)->view;
+	struct stfs_front *front = stfs_front_of(req);
 	struct fuse_entry_param entry;
 	struct stfs_attr attr;
-	int r = stfs_view_lookup(view, parent, stfs_slice_of(name), &attr);
+	int r = stfs_view_lookup(front->view, parent, stfs_slice_of(name), &attr);
 
-	if (r == -ENOENT) {
+	if (r == -ENOENT && !front->writable) {
 		/* Inode 0 with a timeout: the kernel remembers that the name is not there. */
 		entry = (struct fuse_entry_param){ .entry_timeout = KEEP_LONG };
 		fuse_reply_entry(req, &entry);
@@ -119,10 +126,10 @@ void stfs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		stfs_reply(req, r);
 		return;
 	}
-	stfs_attr_to_entry(&attr, &entry);
+	stfs_attr_to_entry(front, &attr, &entry);
 	/* When the client was interrupted the kernel does not count this lookup, so nothing will be forgotten. */
 	if (fuse_reply_entry(req, &entry) == -ENOENT)
-		stfs_view_forget(view, attr.ino, 1);
+		stfs_view_forget(front->view, attr.ino, 1);
 }
 
 void stfs_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
@@ -140,19 +147,35 @@ void stfs_op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data 
 	fuse_reply_none(req);
 }
 
+/* A file that was removed or replaced lives on in whoever has it open. */
+static int getattr_open(struct stfs_front *front, fuse_ino_t ino, struct stfs_attr *ret)
+{
+	struct stfs_handle *handle = stfs_handle_find(front, ino);
+	int r;
+
+	if (!handle)
+		return -ESTALE;
+	r = stfs_file_getattr(handle->file, ret);
+	stfs_handle_unref(front, handle);
+	return r;
+}
+
 void stfs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
+	struct stfs_front *front = stfs_front_of(req);
 	struct stfs_attr attr;
 	struct stat st;
-	int r = stfs_view_getattr(stfs_front_of(req)->view, ino, &attr);
+	int r = stfs_view_getattr(front->view, ino, &attr);
 
 	(void)fi;
+	if (r == -ESTALE && front->writable)
+		r = getattr_open(front, ino, &attr);
 	if (r < 0) {
 		stfs_reply(req, r);
 		return;
 	}
 	stfs_attr_to_stat(&attr, &st);
-	fuse_reply_attr(req, &st, keep_time(&attr));
+	fuse_reply_attr(req, &st, stfs_attr_keep(front, &attr));
 }
 
 void stfs_op_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -166,13 +189,20 @@ void stfs_op_readlink(fuse_req_t req, fuse_ino_t ino)
 		fuse_reply_readlink(req, target.data);
 }
 
+/* A model that cannot change is full; else what counts is the room for edits. */
 void stfs_op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
+	struct stfs_front *front = stfs_front_of(req);
 	struct stfs_view_totals totals;
 	struct statvfs st;
 
 	(void)ino;
-	stfs_view_totals(stfs_front_of(req)->view, &totals);
+	if (front->writable && stfs_view_space(front->view, &st) == 0) {
+		st.f_namemax = STFS_COMPONENT_MAX;
+		fuse_reply_statfs(req, &st);
+		return;
+	}
+	stfs_view_totals(front->view, &totals);
 	st = (struct statvfs){
 		.f_bsize = STATFS_BLOCK,
 		.f_frsize = STATFS_BLOCK,

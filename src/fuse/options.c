@@ -78,6 +78,42 @@ static int apply_partial(struct stfs_mount_options *o, const struct option *row,
 	return 0;
 }
 
+static int apply_ro(struct stfs_mount_options *o, const struct option *row, const char *value)
+{
+	(void)row, (void)value;
+	o->read_only = true;
+	return 0;
+}
+
+static int apply_rw(struct stfs_mount_options *o, const struct option *row, const char *value)
+{
+	(void)row, (void)value;
+	o->read_only = false;
+	return 0;
+}
+
+static int apply_new(struct stfs_mount_options *o, const struct option *row, const char *value)
+{
+	(void)row, (void)value;
+	o->create = true;
+	return 0;
+}
+
+static int apply_stage(struct stfs_mount_options *o, const struct option *row, const char *value)
+{
+	char *copy;
+
+	(void)row;
+	if (!*value)
+		return -EINVAL;
+	copy = strdup(value);
+	if (!copy)
+		return -ENOMEM;
+	free(o->stage);
+	o->stage = copy;
+	return 0;
+}
+
 static int apply_index(struct stfs_mount_options *o, const struct option *row, const char *value)
 {
 	char *copy;
@@ -154,6 +190,9 @@ static int apply_nothing(struct stfs_mount_options *o, const struct option *row,
 }
 
 static const struct option rows[] = {
+	{ "ro", "read-only", apply_ro },
+	{ "stage=DIR", "where what is edited waits for a commit (default: .NAME.stage beside the model)", apply_stage },
+	{ "new", "a source that is not there is an empty model: the first commit makes it", apply_new },
 	{ "flat", "show each tensor name as one directory, unsplit", apply_flat },
 	{ "npy=hide|list|off", "data.npy: opens by name only, is listed too, is not there", apply_npy },
 	{ "control=hide|list", ".safetensors: opens by name only, is listed too", apply_control },
@@ -170,9 +209,8 @@ static const struct option rows[] = {
 	{ "noatime", "do not note times of access", apply_pass },
 	{ "nosuid", "no set-user-ID bits (always so)", apply_nothing },
 	{ "nodev", "no devices (always so)", apply_nothing },
-	{ "ro", "read-only (always so)", apply_nothing },
 	{ "default_permissions", "let the kernel check the file modes (always so)", apply_nothing },
-	{ "rw", NULL, apply_nothing },
+	{ "rw", NULL, apply_rw },
 	{ "defaults", NULL, apply_nothing },
 	{ "suid", NULL, apply_nothing },
 	{ "dev", NULL, apply_nothing },
@@ -187,6 +225,7 @@ static const struct option rows[] = {
 void stfs_mount_options_fini(struct stfs_mount_options *options)
 {
 	free(options->index);
+	free(options->stage);
 	stfs_buf_fini(&options->fuse);
 	*options = (struct stfs_mount_options){ 0 };
 }

@@ -13,6 +13,9 @@
 struct stfs_mount_options {
 	struct stfs_model_options model; /* its `index` is `index` below */
 	struct stfs_view_options view;
+	bool read_only;
+	bool create;    /* a source that is not there is an empty model */
+	char *stage;    /* directory of what is staged, NULL: beside the model; owned */
 	bool direct_io; /* do not keep what was read in the kernel's cache */
 	bool allow_other, allow_root;
 	unsigned max_read;    /* bytes, 0: as the kernel likes */

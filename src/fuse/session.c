@@ -8,6 +8,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "ending.h"
 #include "mountinfo.h"
 #include "ops.h"
 #include "quote.h"
@@ -20,6 +21,7 @@
 struct stfs_session {
 	struct stfs_front front;
 	struct fuse_session *fuse;
+	struct stfs_ending ending;
 	const char *mountpoint; /* borrowed */
 	bool handles_signals, mounted;
 };
@@ -29,7 +31,8 @@ static int build_options(const struct stfs_session_config *config, char **ret_op
 {
 	char *options = NULL, *fsname = NULL;
 	bool done = (!config->options || !*config->options || fuse_opt_add_opt(&options, config->options) == 0) &&
-		    fuse_opt_add_opt(&options, "ro,default_permissions,nosuid,nodev,subtype=" STFS_SUBTYPE) == 0 &&
+		    fuse_opt_add_opt(&options, stfs_view_is_writable(config->view) ? "rw" : "ro") == 0 &&
+		    fuse_opt_add_opt(&options, "default_permissions,nosuid,nodev,subtype=" STFS_SUBTYPE) == 0 &&
 		    asprintf(&fsname, "fsname=%s", config->source) >= 0 &&
 		    fuse_opt_add_opt_escaped(&options, fsname) == 0;
 
@@ -45,8 +48,13 @@ static int build_options(const struct stfs_session_config *config, char **ret_op
 static int new_fuse_session(struct stfs_session *s, const struct stfs_session_config *config)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct fuse_lowlevel_ops ops = stfs_ops;
 	_cleanup_free_ char *options = NULL;
 	int r = build_options(config, &options);
+
+	/* With it, a killed reader of a stopped daemon cannot die; only what is written needs it. */
+	if (!s->front.writable)
+		ops.flush = NULL;
 
 	if (r < 0)
 		return r;
@@ -54,7 +62,7 @@ static int new_fuse_session(struct stfs_session *s, const struct stfs_session_co
 	    fuse_opt_add_arg(&args, options) < 0 || (config->debug && fuse_opt_add_arg(&args, "-d") < 0))
 		r = -ENOMEM;
 	if (r == 0) {
-		s->fuse = fuse_session_new(&args, &stfs_ops, sizeof(stfs_ops), &s->front);
+		s->fuse = fuse_session_new(&args, &ops, sizeof(ops), &s->front);
 		r = s->fuse ? 0 : -EINVAL;
 	}
 	fuse_opt_free_args(&args);
@@ -91,9 +99,15 @@ int stfs_session_new(const struct stfs_session_config *config, struct stfs_sessi
 		return -ENOMEM;
 	s->front.view = config->view;
 	s->front.log = config->log;
+	s->front.writable = stfs_view_is_writable(config->view);
 	s->front.direct_io = config->direct_io;
 	s->front.max_read = config->max_read;
-	s->mountpoint = config->mountpoint;
+	s->mountpoint = s->front.mountpoint = config->mountpoint;
+	if (s->front.writable) {
+		struct stfs_view_watcher watcher = stfs_notifier_watcher(&s->front.notifier);
+
+		stfs_view_set_watcher(config->view, &watcher);
+	}
 	r = stfs_front_init(&s->front);
 	if (r < 0) {
 		free(s);
@@ -206,10 +220,33 @@ static int run_loop(struct fuse_session *fuse)
 }
 #endif
 
+static int start_threads(struct stfs_session *session)
+{
+	struct stfs_front *front = &session->front;
+	int r = stfs_ending_start(&session->ending, front, session->fuse);
+
+	if (r == 0)
+		r = stfs_notifier_start(&front->notifier, session->fuse);
+	if (r == 0)
+		r = stfs_jobs_start(front, session->fuse);
+	return r;
+}
+
+static void stop_threads(struct stfs_session *session)
+{
+	stfs_ending_stop(&session->ending);
+	atomic_store(&session->front.closing, true);
+	stfs_jobs_stop(&session->front.jobs);
+	stfs_notifier_stop(&session->front.notifier);
+}
+
 int stfs_session_run(struct stfs_session *session)
 {
-	int r = run_loop(session->fuse);
+	int r = session->front.writable ? start_threads(session) : 0;
 
+	if (r == 0)
+		r = run_loop(session->fuse);
+	stop_threads(session);
 	return r > 0 ? 0 : r; /* positive: the signal that ended it */
 }
 
@@ -223,6 +260,8 @@ void stfs_session_free(struct stfs_session *session)
 		fuse_session_unmount(session->fuse);
 	if (session->fuse)
 		fuse_session_destroy(session->fuse);
+	if (session->front.writable)
+		stfs_view_set_watcher(session->front.view, &(struct stfs_view_watcher){ 0 });
 	stfs_front_fini(&session->front);
 	free(session);
 }

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commit_words.h"
+#include "ops.h"
+#include "path.h"
+#include "quote.h"
+
+struct stfs_job {
+	struct stfs_job *next;
+	fuse_req_t req;
+	enum stfs_control_kind kind;
+	size_t size; /* of the write, which is what its answer says */
+	struct stfs_commit_options commit; /* borrows from the text */
+	char text[];
+};
+
+void stfs_jobs_init(struct stfs_jobs *jobs)
+{
+	*jobs = (struct stfs_jobs){ .last = &jobs->first };
+	pthread_mutex_init(&jobs->lock, NULL); /* neither can fail for plain ones */
+	pthread_cond_init(&jobs->changed, NULL);
+}
+
+void stfs_jobs_launder(struct stfs_front *front)
+{
+	_cleanup_free_ fuse_ino_t *inos = NULL;
+	size_t n = 0;
+
+	/* Without memory for the list the pages come when the kernel likes. */
+	if (stfs_handle_list_writable(front, &inos, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++)
+		fuse_lowlevel_notify_inval_inode(front->jobs.fuse, inos[i], 0, 0);
+}
+
+/* Collects findings as the text of `result`. */
+static void collect_finding(void *user, enum stfs_severity severity, const char *file, const char *sentence)
+{
+	struct stfs_buf *text = user;
+
+	(void)!stfs_buf_printf(text, "%s%s%s%s\n", severity == STFS_WARNING ? "warning: " : "", file ? file : "",
+			       file ? ": " : "", sentence);
+}
+
+/* Who asked can be interrupted, and the mount can end. */
+static int report_progress(void *user, uint64_t done, uint64_t total)
+{
+	const struct stfs_job *job = user;
+	struct stfs_front *front = stfs_front_of(job->req);
+
+	stfs_view_set_progress(front->view, done, total);
+	return fuse_req_interrupted(job->req) || atomic_load(&front->closing);
+}
+
+static int describe_commit(struct stfs_buf *text, const struct stfs_commit_result *result, bool dry_run)
+{
+	const struct stfs_copy_stats *stats = &result->stats;
+	int r;
+
+	if (result->nothing)
+		return stfs_buf_append_str(text, "nothing is staged, and no file was written\n");
+	if (dry_run)
+		return stfs_buf_printf(text, "would write %u %s, %" PRIu64 " bytes\n", result->files,
+				       result->files == 1 ? "file" : "files", result->bytes);
+	r = stfs_buf_printf(text, "wrote %u %s, %" PRIu64 " bytes (%" PRIu64 " cloned, %" PRIu64 " copied in the kernel, %" PRIu64
+				  " copied) in %.2f s\n",
+			    result->files, result->files == 1 ? "file" : "files", result->bytes, stats->cloned, stats->in_kernel,
+			    stats->buffered, result->seconds);
+	if (r == 0 && result->link_replaced)
+		r = stfs_buf_append_str(text, "its link into a cache is a file of its own now, and the cached file was not touched\n");
+	if (r == 0 && result->not_durable)
+		r = stfs_buf_append_str(text, "warning: the folder could not be synced; a power cut now may undo the commit\n");
+	return r;
+}
+
+/* A commit that wrote into its own mount would wait for itself. */
+static bool is_inside(const struct stfs_front *front, const char *path)
+{
+	_cleanup_free_ char *anchored = NULL;
+
+	return stfs_path_anchor(path, &anchored) == 0 && stfs_path_is_within(anchored, front->mountpoint);
+}
+
+static int run_commit(struct stfs_front *front, struct stfs_job *job, struct stfs_buf *text)
+{
+	struct stfs_commit_options options = job->commit;
+	struct stfs_report report = { .emit = collect_finding, .user = text };
+	struct stfs_commit_result result;
+	int r;
+
+	options.progress = report_progress;
+	options.user = job;
+	if (options.output && is_inside(front, options.output)) {
+		(void)!stfs_buf_append_str(text, "the output cannot be made inside the mount that it is made from\n");
+		return -EINVAL;
+	}
+	stfs_view_set_progress(front->view, 0, 0);
+	/* What clients store in a map is only known here when it is written back. */
+	stfs_jobs_launder(front);
+	stfs_parking_close(front);
+	r = stfs_view_commit(front->view, &options, &report, &result);
+	stfs_parking_open(front);
+	if (r == 0)
+		(void)!describe_commit(text, &result, options.dry_run);
+	stfs_view_end_progress(front->view);
+	return r == -ECANCELED && fuse_req_interrupted(job->req) ? -EINTR : r;
+}
+
+static int discard_one(struct stfs_front *front, struct stfs_slice path, struct stfs_buf *text)
+{
+	struct stfs_diag diag = { 0 };
+	int r;
+
+	while (path.len && path.p[0] == '/')
+		path = (struct stfs_slice){ path.p + 1, path.len - 1 };
+	r = stfs_view_discard(front->view, path, &diag);
+	if (r < 0)
+		(void)!stfs_buf_printf(text, "%s: %s\n", path.len ? stfs_quote(path).text : "all",
+				       *diag.text	? diag.text :
+				       r == -ENOENT	? "there is nothing of that path" :
+							  strerror(-r));
+	return r;
+}
+
+/* "all", or paths, one a line. */
+static int run_discard(struct stfs_front *front, struct stfs_job *job, struct stfs_buf *text)
+{
+	unsigned n = 0;
+	int error = 0;
+
+	stfs_jobs_launder(front);
+	for (char *rest = job->text, *line; (line = strsep(&rest, "\n"));) {
+		int r;
+
+		if (!*line)
+			continue;
+		r = discard_one(front, stfs_slice_of(strcmp(line, "all") == 0 ? "" : line), text);
+		n += r == 0;
+		if (error == 0)
+			error = r;
+	}
+	(void)!stfs_buf_printf(text, "discarded what was staged at %u %s\n", n, n == 1 ? "place" : "places");
+	return error;
+}
+
+static void run_job(struct stfs_front *front, struct stfs_job *job)
+{
+	_cleanup_buf_ struct stfs_buf text = { 0 };
+	int r = job->kind == STFS_CONTROL_COMMIT ? run_commit(front, job, &text) : run_discard(front, job, &text);
+
+	stfs_view_set_result(front->view, stfs_buf_slice(&text));
+	stfs_log(front->log, r < 0 ? STFS_LOG_WARNING : STFS_LOG_INFO, "%s: %s",
+		 job->kind == STFS_CONTROL_COMMIT ? "commit" : "discard", r < 0 ? strerror(-r) : "done");
+	/* Whoever asked sees the new state at once. */
+	stfs_notifier_drain(&front->notifier);
+	if (r < 0)
+		stfs_reply(job->req, r);
+	else
+		fuse_reply_write(job->req, job->size);
+}
+
+/* The next job, or NULL at the end. */
+static struct stfs_job *take_job(struct stfs_jobs *jobs)
+{
+	struct stfs_job *job;
+
+	pthread_mutex_lock(&jobs->lock);
+	while (!jobs->first && !jobs->stop)
+		pthread_cond_wait(&jobs->changed, &jobs->lock);
+	job = jobs->first;
+	if (job) {
+		jobs->first = job->next;
+		if (!jobs->first)
+			jobs->last = &jobs->first;
+	}
+	pthread_mutex_unlock(&jobs->lock);
+	return job;
+}
+
+static void *work(void *arg)
+{
+	struct stfs_front *front = arg;
+	struct stfs_job *job;
+
+	while ((job = take_job(&front->jobs))) {
+		if (atomic_load(&front->closing))
+			stfs_reply(job->req, -ENOTCONN);
+		else
+			run_job(front, job);
+		free(job);
+	}
+	return NULL;
+}
+
+int stfs_jobs_start(struct stfs_front *front, struct fuse_session *fuse)
+{
+	struct stfs_jobs *jobs = &front->jobs;
+	int error;
+
+	jobs->fuse = fuse;
+	error = pthread_create(&jobs->thread, NULL, work, front);
+	jobs->started = error == 0;
+	return -error;
+}
+
+/* Reads what was written to a control file. Files are made elsewhere for nobody but the owner of the mount. */
+static int read_words(struct stfs_job *job)
+{
+	uid_t uid = fuse_req_ctx(job->req)->uid;
+	int r;
+
+	if (memchr(job->text, '\0', job->size))
+		return -EINVAL;
+	if (job->kind != STFS_CONTROL_COMMIT)
+		return job->size == strspn(job->text, "\n") ? -EINVAL : 0;
+	r = stfs_commit_words_parse(job->text, &job->commit);
+	return r == 0 && job->commit.output && uid != 0 && uid != geteuid() ? -EPERM : r;
+}
+
+void stfs_jobs_add(struct stfs_front *front, fuse_req_t req, enum stfs_control_kind kind, const char *data, size_t size)
+{
+	struct stfs_jobs *jobs = &front->jobs;
+	struct stfs_job *job = malloc(sizeof(*job) + size + 1);
+	int r = job ? 0 : -ENOMEM;
+
+	if (r == 0) {
+		*job = (struct stfs_job){ .req = req, .kind = kind, .size = size };
+		memcpy(job->text, data, size);
+		job->text[size] = '\0';
+		r = read_words(job);
+	}
+	if (r == 0) {
+		pthread_mutex_lock(&jobs->lock);
+		r = jobs->stop ? -ENOTCONN : 0;
+		if (r == 0) {
+			*jobs->last = job;
+			jobs->last = &job->next;
+			pthread_cond_signal(&jobs->changed);
+		}
+		pthread_mutex_unlock(&jobs->lock);
+	}
+	if (r < 0) {
+		free(job);
+		stfs_reply(req, r);
+	}
+}
+
+void stfs_jobs_stop(struct stfs_jobs *jobs)
+{
+	if (!jobs->started)
+		return;
+	pthread_mutex_lock(&jobs->lock);
+	jobs->stop = true;
+	pthread_cond_signal(&jobs->changed);
+	pthread_mutex_unlock(&jobs->lock);
+	pthread_join(jobs->thread, NULL);
+	jobs->started = false;
+}
+
+void stfs_jobs_fini(struct stfs_jobs *jobs)
+{
+	stfs_jobs_stop(jobs);
+	pthread_cond_destroy(&jobs->changed);
+	pthread_mutex_destroy(&jobs->lock);
+}
