@@ -8,7 +8,7 @@
 #include "quote.h"
 #include "source.h"
 #include "term.h"
-#include "view.h"
+#include "walk.h"
 
 #define CHUNK (1u << 20) /* bytes read at once */
 
@@ -27,41 +27,6 @@ static void cat_fini(struct cat *cat)
 {
 	stfs_view_free(cat->view);
 	free(cat->chunk);
-}
-
-static int walk(struct stfs_view *view, struct stfs_slice path, bool follow, struct stfs_attr *attr);
-
-/* Goes on from the directory `attr` to where its symlink `link` leads: a path without further symlinks. */
-static int follow_link(struct stfs_view *view, uint64_t link, struct stfs_attr *attr)
-{
-	_cleanup_buf_ struct stfs_buf target = { 0 };
-	int r = stfs_view_readlink(view, link, &target);
-
-	stfs_view_forget(view, link, 1);
-	return r < 0 ? r : walk(view, stfs_buf_slice(&target), false, attr);
-}
-
-/* Goes on from *attr to what `path` leads to. */
-static int walk(struct stfs_view *view, struct stfs_slice path, bool follow, struct stfs_attr *attr)
-{
-	while (path.len > 0) {
-		const char *slash = memchr(path.p, '/', path.len);
-		struct stfs_slice name = { path.p, slash ? (size_t)(slash - path.p) : path.len };
-		size_t used = name.len + (slash != NULL);
-		struct stfs_attr found = *attr;
-		int r = 0;
-
-		path = (struct stfs_slice){ path.p + used, path.len - used };
-		if (name.len > 0 && !stfs_slice_is(name, "."))
-			r = stfs_view_lookup(view, attr->ino, name, &found);
-		if (r >= 0 && found.type == STFS_NODE_LINK)
-			r = follow ? follow_link(view, found.ino, attr) : -ELOOP;
-		else
-			*attr = found;
-		if (r < 0)
-			return r;
-	}
-	return 0;
 }
 
 /* Whether the model has a tensor of exactly that name. */
@@ -89,9 +54,7 @@ static int resolve(struct stfs_view *view, struct stfs_slice path, struct stfs_a
 			return r;
 		path = stfs_buf_slice(&tree_path);
 	}
-	r = stfs_view_getattr(view, STFS_INO_ROOT, &attr);
-	if (r >= 0)
-		r = walk(view, path, true, &attr);
+	r = stfs_walk(view, path, &attr);
 	if (r >= 0 && attr.type == STFS_NODE_DIR) {
 		r = stfs_view_lookup(view, attr.ino, stfs_slice_of("data"), &attr);
 		if (r == -ENOENT || (r >= 0 && attr.type != STFS_NODE_FILE))

@@ -9,13 +9,13 @@
 #include "daemon.h"
 #include "findings.h"
 #include "log.h"
-#include "model.h"
+#include "mountinfo.h"
 #include "mountpoint.h"
 #include "options.h"
 #include "path.h"
 #include "quote.h"
 #include "session.h"
-#include "view.h"
+#include "workspace.h"
 
 #define MAX_WARNINGS 10 /* printed at a mount; `check` prints them all */
 
@@ -82,34 +82,21 @@ static int read_arguments(struct request *request, int argc, char **argv)
 	return STFS_EXIT_OK;
 }
 
-static int open_model(const struct request *request, struct stfs_model **ret_model)
-{
-	struct stfs_findings findings;
-	int r;
-
-	/* The first violation decides; the rest is for `check`. */
-	stfs_findings_init(&findings, stderr, 1, MAX_WARNINGS);
-	r = stfs_model_open(request->source, &request->options.model, &findings.report, ret_model);
-	stfs_findings_finish(&findings);
-	if (r < 0 && findings.report.violations == 0)
-		return stfs_exit_with(stfs_exit_of_open(r), "%s: %s", QUOTED(request->source), strerror(-r));
-	return (int)stfs_exit_of_open(r);
-}
-
-/* A mount on its way; everything is borrowed but what `serve` takes over. */
+/* A mount on its way; everything is borrowed. */
 struct mount {
 	const struct request *request;
-	const char *source; /* absolute */
+	const char *source; /* absolute; as the rest known once the model is open */
 	struct stfs_mountpoint *mountpoint;
+	struct stfs_workspace *workspace;
 	struct stfs_log *log;
 	int report_fd; /* where the parent listens; -1 in the foreground */
 };
 
-static int new_session(const struct mount *mount, struct stfs_view *view, struct stfs_session **ret_session)
+static int new_session(const struct mount *mount, struct stfs_session **ret_session)
 {
 	const struct stfs_mount_options *options = &mount->request->options;
 	const struct stfs_session_config config = {
-		.view = view,
+		.view = mount->workspace->view,
 		.source = mount->source,
 		.mountpoint = mount->mountpoint->path,
 		.options = options->fuse.data,
@@ -135,16 +122,17 @@ static int go_ready(struct mount *mount)
 			return stfs_exit_with(STFS_EXIT_OTHER, "cannot go into the background: %s", strerror(-r));
 		stfs_session_log_to_syslog();
 	}
-	stfs_log(mount->log, STFS_LOG_INFO, "mounted %s at %s", QUOTED(mount->source), QUOTED(mount->mountpoint->path));
+	stfs_log(mount->log, STFS_LOG_INFO, "mounted %s at %s%s", QUOTED(mount->source), QUOTED(mount->mountpoint->path),
+		 mount->workspace->state == STFS_WORKSPACE_WRITABLE ? "" : ", read-only");
 	stfs_daemon_report(&mount->report_fd, STFS_EXIT_OK);
 	return STFS_EXIT_OK;
 }
 
-static int serve_view(struct mount *mount, struct stfs_view *view)
+static int serve_session(struct mount *mount)
 {
 	_cleanup_(stfs_session_freep) struct stfs_session *session = NULL;
 	struct stfs_diag diag = { 0 };
-	int code = new_session(mount, view, &session);
+	int code = new_session(mount, &session);
 	int r;
 
 	if (code != STFS_EXIT_OK)
@@ -163,79 +151,172 @@ static int serve_view(struct mount *mount, struct stfs_view *view)
 	return r < 0 ? STFS_EXIT_OTHER : STFS_EXIT_OK;
 }
 
-/* Takes `model` over. Returns when the mount is gone. */
-static int serve(struct mount *mount, struct stfs_model *model)
+/* Returns when the mount is gone. What is staged stays for the next one. */
+static int serve(struct mount *mount)
 {
-	_cleanup_(stfs_view_freep) struct stfs_view *view = NULL;
+	struct stfs_view *view = mount->workspace->view;
+	int code = serve_session(mount), r;
+
+	r = stfs_view_sync(view);
+	if (r < 0) {
+		stfs_log(mount->log, STFS_LOG_ERROR, "what is staged cannot be made durable: %s", strerror(-r));
+		code = STFS_MAX(code, STFS_EXIT_OTHER);
+	}
+	stfs_view_tidy(view);
+	return code;
+}
+
+/* The mountpoint must hide neither the source, which was looked at already, nor what is staged for it. */
+static int check_stage(const struct mount *mount)
+{
+	const char *stage = mount->request->options.stage, *point = mount->mountpoint->path;
+	_cleanup_free_ char *anchored = NULL, *resolved = stage ? realpath(stage, NULL) : NULL;
+
+	if (!stage || stfs_path_anchor(stage, &anchored) < 0)
+		return STFS_EXIT_OK;
+	if (!stfs_path_is_within(anchored, point) && !(resolved && stfs_path_is_within(resolved, point)))
+		return STFS_EXIT_OK;
+	return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "the mountpoint %s would hide the staging area %s", QUOTED(point),
+			      QUOTED(stage));
+}
+
+/* Tells those who look at the lock where the model is mounted. */
+static int name_holder(const struct mount *mount)
+{
+	_cleanup_free_ char *holder = NULL;
+	int r = asprintf(&holder, "mounted at %s", mount->mountpoint->path) < 0 ? -ENOMEM : 0;
+
+	if (r == 0)
+		r = stfs_view_set_holder(mount->workspace->view, holder);
+	return r < 0 ? stfs_exit_with(STFS_EXIT_OTHER, "%s", strerror(-r)) : STFS_EXIT_OK;
+}
+
+/* Says why a mount is read-only though nobody asked for it. */
+static void explain_state(const struct mount *mount)
+{
+	const struct stfs_workspace *workspace = mount->workspace;
+	const char *source = mount->request->source;
+	_cleanup_free_ char *text = NULL, *point = NULL;
+	int n = 0;
+
+	switch (workspace->state) {
+	case STFS_WORKSPACE_WRITABLE:
+	case STFS_WORKSPACE_READ_ONLY:
+	case STFS_WORKSPACE_UNFIT:
+		return;
+	case STFS_WORKSPACE_STALE:
+		n = asprintf(&text,
+			     "mounted read-only: %s; nothing is lost: 'safetensorsfs discard %s' drops them, 'safetensorsfs commit "
+			     "--output PATH' with the version they were made for takes them",
+			     workspace->why.text, QUOTED(source));
+		break;
+	case STFS_WORKSPACE_HELD:
+		if (stfs_mountinfo_find_writable(source, &point) == 0) {
+			n = asprintf(&text, "mounted read-only: it is edited at %s", QUOTED(point));
+			break;
+		}
+		/* fallthrough */
+	default:
+		n = asprintf(&text, "mounted read-only: %s", workspace->why.text);
+		break;
+	}
+	if (n < 0)
+		return;
+	stfs_log(mount->log, STFS_LOG_WARNING, "%s: %s", QUOTED(source), text);
+	/* In the foreground the log is on stderr. */
+	if (!mount->request->foreground)
+		fprintf(stderr, "safetensorsfs: %s: warning: %s\n", QUOTED(source), text);
+}
+
+static int serve_at_mountpoint(struct mount *mount)
+{
+	const struct request *request = mount->request;
+	_cleanup_mountpoint_ struct stfs_mountpoint mountpoint = { .lock_fd = -1 };
+	_cleanup_free_ char *source = NULL;
 	struct stfs_diag diag = { 0 };
-	int r = stfs_view_new(model, &mount->request->options.view, mount->log, &diag, &view);
+	int r = stfs_path_anchor(request->source, &source), code;
 
 	if (r < 0)
-		return stfs_exit_with(stfs_exit_of_open(r), "%s", *diag.text ? diag.text : strerror(-r));
-	return serve_view(mount, view);
+		return stfs_exit_with(STFS_EXIT_SOURCE, "%s: %s", QUOTED(request->source), strerror(-r));
+	r = stfs_mountpoint_prepare(request->mountpoint, stfs_view_model(mount->workspace->view)->label, source, &mountpoint,
+				    &diag);
+	if (r < 0)
+		return stfs_exit_with(r == -ENOMEM ? STFS_EXIT_OTHER : STFS_EXIT_MOUNTPOINT, "%s",
+				      *diag.text ? diag.text : strerror(-r));
+	mount->source = source;
+	mount->mountpoint = &mountpoint;
+	code = check_stage(mount);
+	if (code == STFS_EXIT_OK)
+		code = name_holder(mount);
+	if (code != STFS_EXIT_OK)
+		return code;
+	explain_state(mount);
+	return serve(mount);
 }
 
-/* The parent's half of going into the background. */
-static int answer_for_child(struct stfs_mountpoint *mountpoint, int reported)
+static int open_workspace(const struct mount *mount, struct stfs_workspace *ret)
 {
-	mountpoint->made = false; /* the child's to remove */
-	if (reported < 0)
-		return stfs_exit_with(STFS_EXIT_OTHER, "the daemon died before the mount was ready");
-	return reported;
+	const struct stfs_mount_options *asked = &mount->request->options;
+	const struct stfs_workspace_options options = {
+		.model = asked->model,
+		.view = asked->view,
+		.stage = asked->stage,
+		.holder = "safetensorsfs mount",
+		.read_only = asked->read_only,
+		.create = asked->create,
+		.log = mount->log,
+		.os = stfs_os_real(),
+	};
+	struct stfs_findings findings;
+	int r;
+
+	/* The first violation decides; the rest is for `check`. */
+	stfs_findings_init(&findings, stderr, 1, MAX_WARNINGS);
+	r = stfs_workspace_open(mount->request->source, &options, &findings.report, ret);
+	stfs_findings_finish(&findings);
+	if (r < 0 && findings.report.violations == 0)
+		return stfs_exit_with(stfs_exit_of_open(r), "%s: %s", QUOTED(mount->request->source), strerror(-r));
+	if (r == 0 && ret->state == STFS_WORKSPACE_UNUSABLE && asked->stage)
+		return stfs_exit_with(STFS_EXIT_OTHER, "%s", ret->why.text);
+	return (int)stfs_exit_of_open(r);
 }
 
-static int run_model(const struct request *request, const char *source, struct stfs_model *model,
-		     struct stfs_mountpoint *mountpoint)
+/* Opens the model, then chooses the mountpoint: a source that is no good leaves no directory behind. */
+static int mount_model(const struct request *request, int report_fd)
 {
 	_cleanup_(stfs_log_freep) struct stfs_log *log = NULL;
-	_cleanup_(stfs_model_freep) struct stfs_model *owned = model;
-	struct mount mount = {
-		.request = request,
-		.source = source,
-		.mountpoint = mountpoint,
-		.report_fd = -1,
-	};
-	int r, code, fd = -1;
+	_cleanup_workspace_ struct stfs_workspace workspace = { 0 };
+	struct mount mount = { .request = request, .workspace = &workspace, .report_fd = report_fd };
+	int r = stfs_log_new("safetensorsfs", !request->foreground, &log), code;
 
-	if (!request->foreground) {
-		r = stfs_daemon_fork(&fd);
-		if (r < 0)
-			return stfs_exit_with(STFS_EXIT_OTHER, "cannot start the daemon: %s", strerror(-r));
-		if (r == STFS_FORK_PARENT)
-			return answer_for_child(mountpoint, fd);
-	}
-	mount.report_fd = fd;
-	r = stfs_log_new("safetensorsfs", !request->foreground, &log);
-	if (r < 0)
+	if (r < 0) {
 		code = stfs_exit_with(STFS_EXIT_OTHER, "%s", strerror(-r));
-	else {
+	} else {
 		mount.log = log;
-		code = serve(&mount, stfs_steal(owned));
+		code = open_workspace(&mount, &workspace);
+	}
+	if (code == STFS_EXIT_OK) {
+		/* What cannot be shown is nobody's to keep from being discarded. */
+		stfs_stage_free(stfs_steal(workspace.stage));
+		code = serve_at_mountpoint(&mount);
 	}
 	stfs_daemon_report(&mount.report_fd, code);
 	return code;
 }
 
-/* Opens the model, then chooses the mountpoint: a source that is no good leaves no directory behind. */
+/* The daemon opens the model itself: its lock is to be seen as the daemon's, and to end with it. */
 static int mount_source(const struct request *request)
 {
-	_cleanup_mountpoint_ struct stfs_mountpoint mountpoint = { .lock_fd = -1 };
-	_cleanup_(stfs_model_freep) struct stfs_model *model = NULL;
-	_cleanup_free_ char *source = NULL;
-	struct stfs_diag diag = { 0 };
-	int code = open_model(request, &model);
-	int r;
+	int fd = -1, r;
 
-	if (code != STFS_EXIT_OK)
-		return code;
-	r = stfs_path_anchor(request->source, &source);
+	if (request->foreground)
+		return mount_model(request, -1);
+	r = stfs_daemon_fork(&fd);
 	if (r < 0)
-		return stfs_exit_with(STFS_EXIT_SOURCE, "%s: %s", QUOTED(request->source), strerror(-r));
-	r = stfs_mountpoint_prepare(request->mountpoint, model->label, source, &mountpoint, &diag);
-	if (r < 0)
-		return stfs_exit_with(r == -ENOMEM ? STFS_EXIT_OTHER : STFS_EXIT_MOUNTPOINT, "%s",
-				      *diag.text ? diag.text : strerror(-r));
-	return run_model(request, source, stfs_steal(model), &mountpoint);
+		return stfs_exit_with(STFS_EXIT_OTHER, "cannot start the daemon: %s", strerror(-r));
+	if (r == STFS_FORK_CHILD)
+		return mount_model(request, fd);
+	return fd < 0 ? stfs_exit_with(STFS_EXIT_OTHER, "the daemon died before the mount was ready") : fd;
 }
 
 static int run_mount(int argc, char **argv)
@@ -260,7 +341,7 @@ static void print_mount_options(FILE *out)
 const struct stfs_command stfs_cmd_mount = {
 	.name = "mount",
 	.usage = "[mount] SOURCE [MOUNTPOINT] [-o OPTIONS] [-f]",
-	.summary = "Mounts SOURCE, a .safetensors file or a directory of shards, read-only",
+	.summary = "Mounts SOURCE, a .safetensors file or a directory of shards",
 	.options = mount_rows,
 	.print_more = print_mount_options,
 	.notes = "Without MOUNTPOINT a directory named after the model is made where you are, and removed when it is\n"

@@ -11,11 +11,11 @@
 #define OPTION_COLUMN 24 /* width of the names in --help */
 
 static const struct stfs_option_help exit_codes[] = {
-	{ "0", "done: mounted, or sound" },
-	{ "1", "the model breaks the format, or has no such tensor" },
+	{ "0", "done: mounted, sound, or committed" },
+	{ "1", "the model breaks the format, has no such tensor, or cannot be committed" },
 	{ "2", "the command line is wrong" },
-	{ "3", "the source cannot be read" },
-	{ "4", "the mountpoint cannot be used, is no mount, or is busy" },
+	{ "3", "the source cannot be read, or was changed" },
+	{ "4", "the mountpoint cannot be used, is no mount, or is busy; the model is edited elsewhere" },
 	{ "5", "FUSE refused the mount (no /dev/fuse, no permission)" },
 	{ "6", "anything else (memory, an output that cannot be written)" },
 	{ NULL, NULL },

@@ -9,10 +9,10 @@
 /* What the program exits with; --help and the man page list them. */
 enum stfs_exit {
 	STFS_EXIT_OK = 0,
-	STFS_EXIT_MODEL = 1,      /* the model breaks the format */
+	STFS_EXIT_MODEL = 1,      /* the model breaks the format, or cannot be committed */
 	STFS_EXIT_USAGE = 2,      /* the command line is wrong */
 	STFS_EXIT_SOURCE = 3,     /* the source cannot be read */
-	STFS_EXIT_MOUNTPOINT = 4, /* the mountpoint cannot be used, or is no mount, or is busy */
+	STFS_EXIT_MOUNTPOINT = 4, /* the mountpoint cannot be used, or is no mount, or is busy, as a model can be */
 	STFS_EXIT_FUSE = 5,       /* FUSE refused the mount */
 	STFS_EXIT_OTHER = 6,      /* anything else: memory, an output that cannot be written */
 };
@@ -39,8 +39,9 @@ struct stfs_command {
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct stfs_command stfs_cmd_cat, stfs_cmd_check, stfs_cmd_info, stfs_cmd_ls, stfs_cmd_mount,
-	stfs_cmd_umount;
+extern const struct stfs_command stfs_cmd_cat, stfs_cmd_check, stfs_cmd_commit, stfs_cmd_convert, stfs_cmd_diff,
+	stfs_cmd_discard, stfs_cmd_info, stfs_cmd_ls, stfs_cmd_mount, stfs_cmd_mv, stfs_cmd_put, stfs_cmd_rm,
+	stfs_cmd_rm_metadata, stfs_cmd_set_metadata, stfs_cmd_status, stfs_cmd_umount;
 
 /* Prints "safetensorsfs: SENTENCE" and where to find help, to stderr. Returns STFS_EXIT_USAGE. */
 int stfs_usage_error(const struct stfs_command *command, const char *fmt, ...) STFS_PRINTF(2, 3);

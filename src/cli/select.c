@@ -31,7 +31,7 @@ static bool is_separator(char c)
 	return c == '.' || c == '/';
 }
 
-static bool lies_below(struct stfs_slice name, struct stfs_slice prefix)
+bool stfs_name_is_below(struct stfs_slice name, struct stfs_slice prefix)
 {
 	if (name.len < prefix.len || (prefix.len > 0 && memcmp(name.p, prefix.p, prefix.len) != 0))
 		return false;
@@ -41,8 +41,8 @@ static bool lies_below(struct stfs_slice name, struct stfs_slice prefix)
 
 bool stfs_selector_match(struct stfs_selector *selector, struct stfs_slice name)
 {
-	bool match = lies_below(name, selector->typed) ||
-		     (selector->is_path && lies_below(name, stfs_buf_slice(&selector->decoded)));
+	bool match = stfs_name_is_below(name, selector->typed) ||
+		     (selector->is_path && stfs_name_is_below(name, stfs_buf_slice(&selector->decoded)));
 
 	selector->used |= match;
 	return match;

@@ -7,6 +7,9 @@
 #include "buf.h"
 #include "slice.h"
 
+/* Whether `name` is `prefix` or lies below it; pieces count whole, and '/' parts them as '.' does. */
+bool stfs_name_is_below(struct stfs_slice name, struct stfs_slice prefix);
+
 /* One operand. Embedded. */
 struct stfs_selector {
 	struct stfs_slice typed;  /* borrowed from the command line */

@@ -10,51 +10,85 @@
 #define MAX_VIOLATIONS 10 /* `check` prints all of them */
 #define MAX_WARNINGS 5
 
-static bool take_lax(const char *value, struct stfs_model_options *options)
+static bool take_lax(const char *value, struct stfs_edit_options *options)
 {
-	options->lax = true;
+	options->model.lax = true;
 	return !value;
 }
 
-static bool take_partial(const char *value, struct stfs_model_options *options)
+static bool take_partial(const char *value, struct stfs_edit_options *options)
 {
-	options->partial = true;
+	options->model.partial = true;
 	return !value;
 }
 
-static bool take_index(const char *value, struct stfs_model_options *options)
+static bool take_index(const char *value, struct stfs_edit_options *options)
 {
-	options->index = value;
+	options->model.index = value;
 	return value && *value && !strchr(value, '/');
+}
+
+static bool take_stage(const char *value, struct stfs_edit_options *options)
+{
+	options->stage = value;
+	return value && *value;
+}
+
+static bool take_new(const char *value, struct stfs_edit_options *options)
+{
+	options->create = true;
+	return !value;
+}
+
+static bool take_format(const char *value, struct stfs_edit_options *options)
+{
+	options->format_pt = true;
+	return value && strcmp(value, "pt") == 0;
 }
 
 static const struct source_option {
 	struct stfs_option_help help;
-	bool (*take)(const char *value, struct stfs_model_options *options);
+	bool (*take)(const char *value, struct stfs_edit_options *options);
+	bool edits; /* only for commands that edit */
 } source_options[] = {
-	{ { "lax", "accept NUL padding and trailing bytes" }, take_lax },
-	{ { "partial", "read what is whole of a damaged set of shards" }, take_partial },
-	{ { "index=NAME", "the index or single file of a directory to take" }, take_index },
+	{ { "lax", "accept NUL padding and trailing bytes" }, take_lax, false },
+	{ { "partial", "read what is whole of a damaged set of shards" }, take_partial, false },
+	{ { "index=NAME", "the index or single file of a directory to take" }, take_index, false },
+	{ { "stage=DIR", "where changes are staged (default: beside the model)" }, take_stage, true },
+	{ { "new", "a source that is not there begins empty; the first commit makes it" }, take_new, true },
+	{ { "format=pt", "write the metadata entry format, \"pt\", where there is none" }, take_format, true },
 };
 
-void stfs_source_print_help(FILE *out)
+static void print_rows(FILE *out, const char *title, bool edits)
 {
-	fputs("\nWhat -o takes:\n", out);
+	fputs(title, out);
 	for (size_t i = 0; i < STFS_ARRAY_SIZE(source_options); i++) {
 		const struct stfs_option_help row[] = { source_options[i].help, { NULL, NULL } };
 
-		stfs_print_options(out, row);
+		if (source_options[i].edits == edits)
+			stfs_print_options(out, row);
 	}
 }
 
-static const struct source_option *find_option(const char *name)
+void stfs_source_print_help(FILE *out)
+{
+	print_rows(out, "\nWhat -o takes:\n", false);
+}
+
+void stfs_edit_print_help(FILE *out)
+{
+	stfs_source_print_help(out);
+	print_rows(out, "\nAnd for edits:\n", true);
+}
+
+static const struct source_option *find_option(const char *name, bool edits)
 {
 	size_t len = strlen(name);
 
 	for (size_t i = 0; i < STFS_ARRAY_SIZE(source_options); i++) {
 		const char *own = source_options[i].help.name;
 
-		if (len == strcspn(own, "=") && memcmp(own, name, len) == 0)
+		if (len == strcspn(own, "=") && memcmp(own, name, len) == 0 && (edits || !source_options[i].edits))
 			return &source_options[i];
 	}
 	return NULL;
@@ -76,7 +110,7 @@ static char *next_word(char **text)
 }
 
 /* Adds the options in `text`, which is changed, to *options. Returns an enum stfs_exit. */
-static int parse_options(const struct stfs_command *command, char *text, struct stfs_model_options *options)
+static int parse_options(const struct stfs_command *command, char *text, bool edits, struct stfs_edit_options *options)
 {
 	while (*text) {
 		char *word = next_word(&text), *value = strchr(word, '=');
@@ -86,7 +120,7 @@ static int parse_options(const struct stfs_command *command, char *text, struct 
 			continue;
 		if (value)
 			*value++ = '\0';
-		option = find_option(word);
+		option = find_option(word, edits);
 		if (!option)
 			return stfs_usage_error(command, "unknown option -o %s", stfs_quote(stfs_slice_of(word)).text);
 		if (!option->take(value, options))
@@ -95,7 +129,8 @@ static int parse_options(const struct stfs_command *command, char *text, struct 
 	return STFS_EXIT_OK;
 }
 
-int stfs_source_next(struct stfs_args *args, struct stfs_model_options *options, int *ret_code)
+/* Both kinds of commands. */
+static int next_switch(struct stfs_args *args, bool edits, struct stfs_edit_options *options, int *ret_code)
 {
 	const struct stfs_command *command = args->command;
 	int row, code = STFS_EXIT_OK;
@@ -109,7 +144,7 @@ int stfs_source_next(struct stfs_args *args, struct stfs_model_options *options,
 		}
 		if (strcmp(name, "-o OPTIONS") != 0)
 			return row;
-		code = parse_options(command, optarg, options);
+		code = parse_options(command, optarg, edits, options);
 		if (code != STFS_EXIT_OK)
 			break;
 	}
@@ -117,6 +152,20 @@ int stfs_source_next(struct stfs_args *args, struct stfs_model_options *options,
 		return row;
 	*ret_code = STFS_EXIT_USAGE;
 	return STFS_ARGS_ERROR;
+}
+
+int stfs_source_next(struct stfs_args *args, struct stfs_model_options *options, int *ret_code)
+{
+	struct stfs_edit_options all = { .model = *options };
+	int row = next_switch(args, false, &all, ret_code);
+
+	*options = all.model;
+	return row;
+}
+
+int stfs_edit_next(struct stfs_args *args, struct stfs_edit_options *options, int *ret_code)
+{
+	return next_switch(args, true, options, ret_code);
 }
 
 int stfs_source_open(const char *source, const struct stfs_model_options *options, struct stfs_model **ret_model)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* discard: drops what is staged, all of it or below some paths. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "editing.h"
+#include "mounted.h"
+#include "names.h"
+#include "quote.h"
+#include "walk.h"
+
+#define QUOTED(s) (stfs_quote(stfs_slice_of(s)).text)
+
+static const struct stfs_option_help discard_options[] = { STFS_SOURCE_ROWS };
+
+static int not_staged(const char *path)
+{
+	return stfs_exit_with(STFS_EXIT_MODEL, "there is nothing called %s", QUOTED(path));
+}
+
+/* What waits for another version of the model, or cannot be read, goes as a whole. */
+static int discard_area(struct stfs_editing *editing, int n)
+{
+	int r;
+
+	if (!editing->workspace.stage)
+		return stfs_editing_refuse(editing);
+	if (n > 0)
+		return stfs_exit_with(STFS_EXIT_MODEL, "%s: %s: it can only be dropped as a whole", QUOTED(editing->source),
+				      editing->workspace.why.text);
+	r = stfs_stage_clear(editing->workspace.stage);
+	return r < 0 ? stfs_editing_fail(r, stfs_stage_path(editing->workspace.stage)) : STFS_EXIT_OK;
+}
+
+/* Directories above it that were made for it go too. */
+static int discard_path(struct stfs_view *view, struct stfs_slice path)
+{
+	int r = stfs_view_discard(view, path, NULL);
+
+	return r < 0 || stfs_slice_starts(path, "__metadata__") ? r : stfs_walk_prune(view, stfs_walk_above(path));
+}
+
+/* Drops what a name picks among the tensors there are. Returns -ENOENT when it picks nothing. */
+static int discard_present(struct stfs_view *view, const char *typed)
+{
+	_cleanup_(stfs_names_fini) struct stfs_names names = { 0 };
+	_cleanup_(stfs_operand_fini) struct stfs_operand operand = { 0 };
+	int r = stfs_names_init(&names, view);
+
+	if (r == 0)
+		r = stfs_names_resolve(&names, typed, &operand);
+	if (r == 0 && operand.is_dir)
+		return discard_path(view, stfs_buf_slice(&operand.path));
+	for (uint32_t i = 0; r == 0 && i < operand.n_tensors; i++) {
+		_cleanup_buf_ struct stfs_buf path = { 0 };
+
+		r = stfs_names_path(&names, operand.tensors[i], &path);
+		if (r == 0)
+			r = discard_path(view, stfs_buf_slice(&path));
+	}
+	return r;
+}
+
+/* Drops what is below one path; tries what it may mean: a name there is, one that was deleted, a path. */
+static int discard_one(struct stfs_view *view, const char *typed)
+{
+	_cleanup_buf_ struct stfs_buf path = { 0 };
+	int r = discard_present(view, typed);
+
+	if (r == -ENOENT) {
+		r = stfs_name_encode(&path, stfs_slice_of(typed), STFS_NESTED);
+		if (r == 0)
+			r = discard_path(view, stfs_buf_slice(&path));
+	}
+	return r == -ENOENT ? discard_path(view, stfs_slice_of(typed)) : r;
+}
+
+static int discard_paths(struct stfs_editing *editing, char **paths, int n)
+{
+	struct stfs_view *view = editing->workspace.view;
+	int worst = STFS_EXIT_OK, code, r;
+
+	if (n == 0 && stfs_view_has_staged(view)) {
+		r = stfs_view_discard(view, (struct stfs_slice){ 0 }, NULL);
+		return r < 0 ? stfs_editing_fail(r, QUOTED(editing->source)) : STFS_EXIT_OK;
+	}
+	for (int i = 0; i < n; i++) {
+		/* An empty path would mean all of it. */
+		r = *paths[i] ? discard_one(view, paths[i]) : -ENOENT;
+		code = r == -ENOENT ? not_staged(paths[i]) : r < 0 ? stfs_editing_fail(r, QUOTED(paths[i])) : STFS_EXIT_OK;
+		worst = STFS_MAX(worst, code);
+	}
+	code = stfs_editing_end(editing);
+	return STFS_MAX(worst, code);
+}
+
+/* Appends the path that a mount knows `typed` by: its own path, or that of the symlink a dotted name is. */
+static int append_mounted(struct stfs_buf *text, const char *point, const char *typed)
+{
+	_cleanup_free_ char *path = NULL;
+	char target[4096];
+	struct stat st;
+	ssize_t n;
+	int r;
+
+	if (asprintf(&path, "%s/%s", point, typed) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	n = readlink(path, target, sizeof(target));
+	if (n > 0 && (size_t)n < sizeof(target))
+		r = stfs_buf_append(text, target, (size_t)n);
+	else if (lstat(path, &st) == 0 || strchr(typed, '/'))
+		r = stfs_buf_append_str(text, typed);
+	else /* a tensor that is deleted */
+		r = stfs_name_encode(text, stfs_slice_of(typed), STFS_NESTED);
+	return r < 0 ? r : stfs_buf_append_char(text, '\n');
+}
+
+static int discard_mounted(const char *point, const char *rest, char **paths, int n)
+{
+	_cleanup_buf_ struct stfs_buf text = { 0 };
+	int r = 0;
+
+	if (*rest)
+		r = append_mounted(&text, point, rest);
+	for (int i = 0; r == 0 && i < n; i++)
+		r = *paths[i] && !strchr(paths[i], '\n') ? append_mounted(&text, point, paths[i]) : -ENOENT;
+	if (r == 0 && text.len == 0)
+		r = stfs_buf_append_str(&text, "all\n");
+	if (r == 0)
+		r = stfs_mounted_write(point, "discard", stfs_buf_slice(&text));
+	if (r == 0)
+		return STFS_EXIT_OK;
+	if (r != -EROFS && r != -EACCES && stfs_mounted_tell_result(point, stderr, "safetensorsfs: "))
+		return STFS_EXIT_MODEL;
+	return stfs_exit_with(STFS_EXIT_MODEL, "%s: %s", QUOTED(point), strerror(-r));
+}
+
+static int discard(struct stfs_editing *editing, char **words, int n)
+{
+	_cleanup_free_ char *point = NULL, *rest = NULL;
+	int code;
+
+	if (stfs_mounted_find(words[0], &point, &rest) == 0)
+		return discard_mounted(point, rest, words + 1, n - 1);
+	code = stfs_editing_look(editing, words[0], &point);
+	if (point)
+		return discard_mounted(point, "", words + 1, n - 1);
+	if (code != STFS_EXIT_OK)
+		return code;
+	if (editing->workspace.state != STFS_WORKSPACE_WRITABLE)
+		return discard_area(editing, n - 1);
+	return discard_paths(editing, words + 1, n - 1);
+}
+
+static int run_discard(int argc, char **argv)
+{
+	_cleanup_(stfs_editing_fini) struct stfs_editing editing = { .quiet = false };
+	struct stfs_args args;
+	int code;
+
+	stfs_args_init(&args, &stfs_cmd_discard, argc, argv);
+	if (stfs_editing_next(&args, &editing, &code) == STFS_ARGS_ERROR)
+		return code;
+	if (optind == argc)
+		return stfs_usage_error(&stfs_cmd_discard, "discard needs a model, or a mount");
+	return discard(&editing, argv + optind, argc - optind);
+}
+
+const struct stfs_command stfs_cmd_discard = {
+	.name = "discard",
+	.usage = "discard [-o OPTIONS] SOURCE|MOUNT [PATH...]",
+	.summary = "Drops what is staged for a model",
+	.options = discard_options,
+	.notes = "Without PATH all of it goes; no question is asked. PATH is a name, such as model.layers.0, or a path of the tree,\n"
+		 "such as __metadata__/format. What waits for another version of the model can only be dropped as a whole.\n",
+	.print_more = stfs_edit_print_help,
+	.run = run_discard,
+};

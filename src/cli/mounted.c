@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mounted.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "mountinfo.h"
+#include "path.h"
+#include "quote.h"
+#include "retry.h"
+
+#define QUOTED(s) (stfs_quote(stfs_slice_of(s)).text)
+#define CHUNK 65536
+
+/* The mount that the absolute `path` lies in: how much of it leads there. -ENOENT when that is none of ours. */
+static int find_above(const char *path, size_t *ret_len)
+{
+	_cleanup_free_ char *above = strdup(path);
+	int r = above ? -ENOENT : -ENOMEM;
+
+	while (r == -ENOENT) {
+		_cleanup_mount_ struct stfs_mount mount = { 0 };
+		char *slash;
+
+		r = stfs_mountinfo_find(*above ? above : "/", &mount);
+		if (r == 0) {
+			*ret_len = strlen(above);
+			return strcmp(mount.type, STFS_FSTYPE) == 0 ? 0 : -ENOENT;
+		}
+		slash = strrchr(above, '/');
+		if (r != -ENOENT || !slash)
+			break;
+		*slash = '\0';
+	}
+	return r;
+}
+
+/* Splits `path` where its mount ends. */
+static int split(const char *path, size_t len, char **ret_point, char **ret_rest)
+{
+	char *point = strndup(path, len), *rest = strdup(path + len + (path[len] == '/'));
+
+	if (!point || !rest) {
+		free(point);
+		free(rest);
+		return -ENOMEM;
+	}
+	*ret_point = point;
+	if (ret_rest)
+		*ret_rest = stfs_steal(rest);
+	free(rest);
+	return 0;
+}
+
+int stfs_mounted_find(const char *path, char **ret_point, char **ret_rest)
+{
+	_cleanup_free_ char *anchored = NULL, *resolved = NULL;
+	size_t len;
+	int r = stfs_path_anchor(path, &anchored);
+
+	if (r < 0)
+		return r;
+	/* First as it stands, so that a dead mount is found, then by what it may be a link to. */
+	r = find_above(anchored, &len);
+	if (r == 0)
+		return split(anchored, len, ret_point, ret_rest);
+	resolved = r == -ENOENT ? realpath(path, NULL) : NULL;
+	if (!resolved)
+		return r;
+	r = find_above(resolved, &len);
+	return r == 0 ? split(resolved, len, ret_point, ret_rest) : r;
+}
+
+static int open_control(const char *point, const char *name, int flags)
+{
+	_cleanup_free_ char *path = NULL;
+	int fd;
+
+	if (asprintf(&path, "%s/.safetensors/%s", point, name) < 0)
+		return -ENOMEM;
+	fd = STFS_RETRY(open(path, flags | O_CLOEXEC));
+	return fd < 0 ? -errno : fd;
+}
+
+int stfs_mounted_read(const char *point, const char *name, struct stfs_buf *buf)
+{
+	_cleanup_close_ int fd = open_control(point, name, O_RDONLY);
+	ssize_t n;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	for (;;) {
+		r = stfs_buf_reserve(buf, CHUNK);
+		if (r < 0)
+			return r;
+		n = STFS_RETRY(read(fd, buf->data + buf->len, CHUNK));
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		buf->len += (size_t)n;
+		buf->data[buf->len] = '\0';
+	}
+}
+
+int stfs_mounted_write(const char *point, const char *name, struct stfs_slice text)
+{
+	_cleanup_close_ int fd = open_control(point, name, O_WRONLY);
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	/* Not repeated when a signal interrupts it: it does something. */
+	n = write(fd, text.p, text.len);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == text.len ? 0 : -EIO;
+}
+
+bool stfs_mounted_tell_result(const char *point, FILE *out, const char *start)
+{
+	_cleanup_buf_ struct stfs_buf text = { 0 };
+	char *rest, *line;
+
+	if (stfs_mounted_read(point, "result", &text) < 0 || text.len == 0)
+		return false;
+	for (rest = text.data; (line = strsep(&rest, "\n"));) {
+		if (*line)
+			fprintf(out, "%s%s\n", start, line);
+	}
+	return true;
+}
+
+int stfs_mounted_print(const char *point, const char *name)
+{
+	_cleanup_buf_ struct stfs_buf text = { 0 };
+	int r = stfs_mounted_read(point, name, &text);
+
+	if (r < 0)
+		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s/.safetensors/%s cannot be read: %s", QUOTED(point), name,
+				      strerror(-r));
+	fwrite(text.data, 1, text.len, stdout);
+	return (int)stfs_finish_stdout();
+}
+
+int stfs_mounted_busy(const char *source, const char *why)
+{
+	_cleanup_free_ char *point = NULL;
+
+	if (stfs_mountinfo_find_writable(source, &point) == 0)
+		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s is mounted at %s: change and commit it there", QUOTED(source),
+				      QUOTED(point));
+	return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s: %s", QUOTED(source), why);
+}

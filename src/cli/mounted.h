@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mounts of ours, and the files in .safetensors through which they are talked to. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "buf.h"
+#include "command.h"
+
+/*
+ * Finds the mount that `path` is, or lies in. Returns 0, -ENOENT when it is in none of ours, -errno. The caller frees
+ * *ret_point, its absolute path, and *ret_rest (NULL: not wanted), the path from there on, empty for the mount itself.
+ */
+int stfs_mounted_find(const char *path, char **ret_point, char **ret_rest);
+
+/* Appends what the control file `name` of the mount at `point` says. Returns 0 or -errno. */
+int stfs_mounted_read(const char *point, const char *name, struct stfs_buf *buf) STFS_MUST_CHECK;
+
+/* Writes `text` to the control file `name`, in one write, and returns what that answers: 0 or -errno. */
+int stfs_mounted_write(const char *point, const char *name, struct stfs_slice text) STFS_MUST_CHECK;
+
+/*
+ * Prints what the mount says of its last commit or discard, each line after `start`, to `out`. Returns whether there was anything.
+ */
+bool stfs_mounted_tell_result(const char *point, FILE *out, const char *start);
+
+/* Prints a control file to stdout. Returns an enum stfs_exit, after saying why not. */
+int stfs_mounted_print(const char *point, const char *name);
+
+/* Says that the model at `source` is being edited elsewhere: where it is mounted, or `why`. Returns STFS_EXIT_MOUNTPOINT. */
+int stfs_mounted_busy(const char *source, const char *why);
