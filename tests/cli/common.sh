@@ -55,6 +55,27 @@ on_terminal() {
 	python3 "$here/terminal.py" "$1" "$2" "$program" "${@:3}" >out 2>err || fail "terminal: ${*:3}: $(head -c 300 err)"
 }
 
+# witness WHAT [ARG...]: Python on the standard input, with all of witness.py; the arguments are in `args`.
+witness() {
+	"${PYTHON:-python3}" -c '
+import sys
+sys.dont_write_bytecode = True
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/../models"]
+from witness import *
+args = sys.argv[2:]
+exec(sys.stdin.read())' "$here" "${@:2}" || fail "$1"
+}
+
+# sound FILE...: it passes `check`, without more warnings than the model it was made from had.
+sound() {
+	code 0 check -q "$@"
+}
+
+# unstaged FILE: no staging area is left beside it.
+unstaged() {
+	[ ! -e ".$1.stage" ] || fail "a staging area of $1 is left: $(ls -A ".$1.stage")"
+}
+
 finish() {
 	[ "$failures" -eq 0 ] || exit 1
 	echo "ok"

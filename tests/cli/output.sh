@@ -27,7 +27,15 @@ for words in "${commands[@]}"; do
 	lacks err "Broken pipe"
 done
 
-for command in ls info cat check; do
+edits="status diff commit discard mv rm put convert set-metadata rm-metadata"
+for command in $edits; do
+	code 0 "$command" --help
+	has out "stage=DIR"
+done
+code 2 ls -o stage=x small.safetensors
+code 2 mv -o stage= small.safetensors a b
+code 2 commit -o format=tf small.safetensors
+for command in ls info cat check $edits; do
 	code 0 "$command" --help
 	has out "Usage: safetensorsfs $command"
 	has out "index=NAME"

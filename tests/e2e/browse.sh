@@ -5,7 +5,7 @@
 need_python
 
 cp -p "$MODEL" model.safetensors
-start model.safetensors a
+start model.safetensors a -o ro
 "$PYTHON" "$HERE/tree.py" a model.safetensors
 
 # ls, find, stat: what is listed, and that stat tells the truth.
@@ -32,12 +32,12 @@ bytes=$(find a -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')
 [ "$(df -k --output=size a | tail -1)" -gt 300 ] || fail "df"
 
 # A second mount is the same, to the inode numbers.
-mount_it model.safetensors b
+mount_it model.safetensors b -o ro
 diff -r a b || fail "diff -r of two mounts"
 diff <(cd a && find . -printf '%p %i %s %m %T@ %n\n' | sort) <(cd b && find . -printf '%p %i %s %m %T@ %n\n' | sort) ||
 	fail "two mounts of one file differ"
 "$STFS" umount b
-mount_it model.safetensors b
+mount_it model.safetensors b -o ro
 diff <(cd a && find . -printf '%i %p\n' | sort) <(cd b && find . -printf '%i %p\n' | sort) ||
 	fail "inode numbers change from mount to mount"
 

@@ -5,7 +5,7 @@
 need_python
 
 for options in io=map io=pread npy=list; do
-	start "$MODEL" m -o $options
+	start "$MODEL" m -o ro,$options
 	"$PYTHON" "$HERE/io_calls.py" m "$MODEL"
 	stop m
 done

@@ -134,7 +134,7 @@ if [ ! -c /dev/fuse ]; then
 	skip "there is no /dev/fuse"
 fi
 probe_code=0
-mount_it "$MODEL" "$T/.probe" 2>"$T/.log/probe" || probe_code=$?
+mount_it "$MODEL" "$T/.probe" -o ro 2>"$T/.log/probe" || probe_code=$?
 case $probe_code in
 0) "$STFS" umount "$T/.probe" && rmdir "$T/.probe" ;;
 5) skip "FUSE is not permitted here: $(cat "$T/.log/probe")" ;;

@@ -11,7 +11,7 @@ is_mounted model || fail "not mounted at ./model"
 [ "$(cat model/__metadata__/format)" = pt ] || fail "the mount does not answer"
 line=$(grep " $T/model " /proc/self/mountinfo)
 [[ $line == *" - fuse.safetensorsfs $T/model.safetensors "* ]] || fail "type or source: $line"
-[[ $line == *" ro,nosuid,nodev"* ]] || fail "flags: $line"
+[[ $line == *" rw,nosuid,nodev"* ]] || fail "flags: $line"
 [[ $line == *default_permissions* ]] || fail "default_permissions: $line"
 
 # What is a mount already is refused, by every name of it.

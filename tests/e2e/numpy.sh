@@ -7,7 +7,7 @@ need_python numpy
 "$PYTHON" "$HERE/numpy_make.py" dtypes.safetensors
 for options in io=map io=pread npy=list; do
 	for model in "$MODEL" dtypes.safetensors; do
-		start "$model" m -o $options
+		start "$model" m -o ro,$options
 		"$PYTHON" "$HERE/numpy_check.py" m "$model"
 		stop m
 	done

@@ -77,7 +77,7 @@ for size in 4096 65536; do
 done
 expect 2 'option -o max_read=BYTES cannot be "1"' "$STFS" model.safetensors m -o max_read=1
 
-with noexec,noatime,rw,flat,npy=list
+with noexec,noatime,rw,flat,npy=list,ro
 grep " $T/m " /proc/self/mountinfo | grep -q "ro,nosuid,nodev,noexec,noatime" || fail "flags"
 [ -e m/model.embed_tokens.weight/data ] || fail "one of many options"
 without

@@ -5,7 +5,7 @@
 need_python
 
 for options in io=map io=pread,direct_io; do
-	start "$MODEL" m -o $options
+	start "$MODEL" m -o ro,$options
 	"$PYTHON" "$HERE/readers.py" m "$MODEL" 8
 	before=$(ls /proc/$DAEMON/fd | wc -l)
 	"$PYTHON" "$HERE/readers.py" m "$MODEL" 8

@@ -6,7 +6,7 @@ need_python
 
 cp "$MODEL" model.safetensors
 sum=$(sha256sum <model.safetensors)
-mount_it model.safetensors m -o rw
+mount_it model.safetensors m -o ro
 "$PYTHON" "$HERE/readonly.py" m
 if [ "$(id -u)" = 0 ] && mount -i -o remount,rw m 2>/dev/null; then
 	grep " $T/m " /proc/self/mountinfo | grep -q " rw," || fail "the remount did nothing"

@@ -7,11 +7,11 @@ need_python
 "$PYTHON" "$SRC/tests/models/make_sharded.py" "$MODEL" set 3
 start set m
 "$PYTHON" "$HERE/tree.py" m set/*.safetensors
-mount_it "$MODEL" whole
+mount_it "$MODEL" whole -o ro
 diff -r --exclude=__metadata__ m whole || fail "the shards differ from the whole"
 "$STFS" umount whole
 [ "$(awk -F '\t' '!/^#/ { print $5 }' m/.safetensors/tensors.tsv | sort -u | wc -l)" = 3 ] || fail "tensors.tsv: files"
-grep " $T/m " /proc/self/mountinfo | grep -qF " $T/set ro" || fail "the source is not shown"
+grep " $T/m " /proc/self/mountinfo | grep -qF " $T/set rw" || fail "the source is not shown"
 stop m
 
 # Named after the directory, which is refused as its own mountpoint.

@@ -14,8 +14,8 @@ DATA=model/norm/weight/data
 cp "$MODEL" model.safetensors
 chmod 640 model.safetensors
 mount_it model.safetensors m
-[ "$(stat -c %a m/$DATA)" = 440 ] || fail "mode of a file: $(stat -c %a m/$DATA)"
-[ "$(stat -c %a m/model)" = 550 ] || fail "mode of a folder: $(stat -c %a m/model)"
+[ "$(stat -c %a m/$DATA)" = 640 ] || fail "mode of a file: $(stat -c %a m/$DATA)"
+[ "$(stat -c %a m/model)" = 750 ] || fail "mode of a folder: $(stat -c %a m/model)"
 as_nobody cat m/$DATA >/dev/null 2>&1 && fail "another user is let in"
 "$STFS" umount m
 

@@ -9,7 +9,7 @@ expect 0 "" "$STFS" "$MODEL"
 trap 'fusermount3 -uz tiny-llama 2>/dev/null || true' EXIT
 [ "$(cat tiny-llama/model/norm/weight/shape)" = 64 ] || fail "a user's own mount"
 [ "$(stat -c %u tiny-llama/model)" = "$(stat -c %u "$MODEL")" ] || fail "owner"
-grep " $T/home/tiny-llama " /proc/self/mountinfo | grep -q " ro,nosuid,nodev.* fuse.safetensorsfs $MODEL " ||
+grep " $T/home/tiny-llama " /proc/self/mountinfo | grep -q " rw,nosuid,nodev.* fuse.safetensorsfs $MODEL " ||
 	fail "type, source or flags"
 expect 4 '".*/tiny-llama" is a mount already, .*' "$STFS" "$MODEL"
 exec 9<tiny-llama/model/norm/weight/data

@@ -42,6 +42,7 @@ def read_help(program):
         facts |= {("exit", row) for row in rows(text, "Exit status:")}
         facts |= {("mount -o", row) for row in rows(text, "Mount options (-o):")}
         facts |= {("model -o", row) for row in rows(text, "What -o takes:")}
+        facts |= {("edit -o", row) for row in rows(text, "And for edits:")}
     return facts
 
 
@@ -80,7 +81,7 @@ def read_man(path):
             line_so_far += " " + words([macro[1:]] + rest)
         elif macro == ".It":
             kind = {"OPTIONS": ("switch", ""), "COMMANDS": ("switch", command), "EXIT STATUS": ("exit",),
-                    "MODEL OPTIONS": ("model -o",), "MOUNT OPTIONS": ("mount -o",)}.get(section)
+                    "MODEL OPTIONS": ("model -o",), "EDIT OPTIONS": ("edit -o",), "MOUNT OPTIONS": ("mount -o",)}.get(section)
             if kind:
                 facts.add((*kind, words(rest)))
     # Whatever opens a model is also a mount option.

@@ -42,7 +42,7 @@ START_TEST(test_growth)
 {
 	_cleanup_buf_ struct stfs_buf buf = { 0 };
 
-	for (size_t i = 0; i < 100000; i++) {
+	for (size_t i = 0; i < 5000; i++) {
 		ck_assert_int_eq(stfs_buf_append_char(&buf, (char)('a' + i % 26)), 0);
 		ck_assert_uint_eq(buf.len, i + 1);
 		ck_assert_uint_lt(buf.len, buf.cap);
@@ -96,8 +96,6 @@ START_TEST(test_array)
 	}
 	p = items;
 	ck_assert_int_eq(stfs_array_grow(&p, 1000, &cap, 1000, sizeof(*items)), -EFBIG);
-	ck_assert_ptr_eq(p, items);
-	ck_assert_int_eq(stfs_array_grow(&p, 1000, &cap, UINT32_MAX, SIZE_MAX / 2), -ENOMEM);
 	ck_assert_ptr_eq(p, items);
 	ck_assert_uint_eq(cap, 1000);
 	for (uint32_t n = 0; n < 1000; n++)

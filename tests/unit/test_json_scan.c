@@ -23,6 +23,7 @@ static int scan(const char *text, size_t len)
 	return r;
 }
 
+/* clang-format off */
 static const char *const valid[] = {
 	"{}", "[]", " { } ", "\t\r\n[1]", "0", "-0", "-0.5e-3", "1E+2", "1e308", "true", "false", "null", "\"\"",
 	"[1,2,[3,{\"a\":[]}]]", "{\"a\":{\"b\":null},\"c\":[]}", "\"\\u0000\\ud83d\\ude00\\\\\\/\\b\\f\\n\\r\\t\\\"\"",
@@ -36,6 +37,7 @@ static const char *const invalid[] = {
 	"\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\u0041\"", "\"\\ud800x\"", "\"a\nb\"", "\"a\tb\"", "// c\n1", "/* c */1",
 	"[1}", "{\"a\":[}", "\v1", "\f1", "1\v",
 };
+/* clang-format on */
 
 START_TEST(test_valid)
 {

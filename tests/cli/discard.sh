@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# discard: all of it, or below some paths; the model is as it was.
+. "$(dirname "$0")/common.sh"
+
+printf 12345678 >eight.bin
+cp small.safetensors m.safetensors
+stage() {
+	code 0 set-metadata m.safetensors format=tf new=1
+	code 0 rm-metadata m.safetensors long
+	code 0 rm m.safetensors scalar model.layers.1
+	code 0 put m.safetensors added.x eight.bin --dtype U8 --shape 8
+	code 0 put m.safetensors packed eight.bin --dtype U8 --shape 8
+	code 0 mv m.safetensors empty void
+}
+staged() { # LINE...
+	code 0 status m.safetensors
+	printf '%s\n' "$@" "# $# changes, 0 incomplete, 0 scratch files" | sort >want
+	sort -o out out
+	same want out "what is staged"
+}
+all=("M packed (data, dtype, shape)" "R empty -> void" "A added.x" "D model.layers.1.w" "D scalar" "M __metadata__/format"
+	"A __metadata__/new" "D __metadata__/long")
+
+stage
+staged "${all[@]}"
+code 0 discard m.safetensors __metadata__/format added.x scalar
+staged "${all[@]:0:2}" "D model.layers.1.w" "${all[@]:6}"
+code 0 discard m.safetensors model/layers/1 packed
+staged "R empty -> void" "${all[@]:6}"
+code 1 discard m.safetensors nope void ''
+has err '"nope"'
+staged "D empty" "${all[@]:6}"
+code 0 discard m.safetensors empty __metadata__
+code 0 status m.safetensors
+has out "# nothing is staged"
+unstaged m.safetensors
+
+stage
+code 0 discard m.safetensors
+[ ! -s out ] || fail "discard speaks: $(cat out)"
+unstaged m.safetensors
+code 0 discard m.safetensors
+cmp -s m.safetensors small.safetensors || fail "the model was changed"
+
+# Somewhere else: a directory of the user's stays, empty.
+mkdir -m 700 area
+code 0 set-metadata -o stage=area m.safetensors a=b
+unstaged m.safetensors
+code 0 status m.safetensors
+has out "# nothing is staged"
+code 0 status -o stage=area m.safetensors
+has out "A __metadata__/a"
+code 0 discard -o stage=area m.safetensors
+[ -d area ] && [ -z "$(ls -A area)" ] || fail "the staging directory of the user: $(ls -A area 2>&1)"
+
+# A file that is no journal is refused by all, and nothing of it is touched.
+code 0 set-metadata m.safetensors a=b
+printf 'garbage garbage garbage' >.m.safetensors.stage/journal
+for words in "status m.safetensors" "commit m.safetensors" "rm m.safetensors scalar"; do
+	# shellcheck disable=SC2086
+	code 1 $words
+done
+[ "$(cat .m.safetensors.stage/journal)" = 'garbage garbage garbage' ] || fail "a damaged journal was changed"
+code 1 discard m.safetensors
+has err ".m.safetensors.stage"
+
+code 2 discard
+code 3 discard nowhere
+finish

@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# status, diff, commit and discard of a mounted model, by its mount or by its name; the other commands leave it alone.
+. "$(dirname "$0")/lib.sh"
+need_python
+
+cp "$MODEL" model.safetensors
+cp model.safetensors old.safetensors
+start model.safetensors m
+echo 1 >m/__metadata__/new
+mv m/model/layers m/model/blocks
+
+# The same answer by every name.
+"$STFS" status m >status
+grep -qx 'A __metadata__/new' status || fail "status: $(cat status)"
+grep -q '^R model\.layers\..* -> model\.blocks\.' status || fail "status: $(cat status)"
+cmp status m/.safetensors/status
+for name in model.safetensors ./m/ m/model/blocks "$T/model.safetensors"; do
+	"$STFS" status "$name" | cmp - status
+done
+ln -s model.safetensors link.safetensors
+"$STFS" status link.safetensors | cmp - status
+for command in status diff; do
+	"$STFS" $command --json m >out.json
+	"$PYTHON" -c 'import json; assert json.load(open("out.json"))["changes"]'
+done
+"$STFS" diff model.safetensors | grep -A1 -x 'A __metadata__/new' | grep -qx '    "1"' || fail "diff"
+
+# Edits belong into the mount.
+for words in "set-metadata model.safetensors a=b" "rm-metadata model.safetensors new" "rm model.safetensors model" \
+	"mv model.safetensors model x" "put model.safetensors x $T/status"; do
+	# shellcheck disable=SC2086
+	expect 4 ".* is mounted at \"$T/m\": change it there, .*" "$STFS" $words
+done
+expect 4 ".* change it there, .*" "$STFS" set-metadata m a=b
+expect 3 ".* is a mount: .*" "$STFS" convert m x.safetensors
+expect 0 "" "$STFS" convert -q model.safetensors unstaged.safetensors
+
+# Written elsewhere by the mount: nothing is committed.
+expect 0 "" "$STFS" commit --dry-run m
+grep -q "^$T/m: would write 1 file, " .log/stdout || fail "dry run"
+expect 0 "" "$STFS" commit --output "a new.safetensors" m
+expect 6 '.*/a new.safetensors" is there already: .*' "$STFS" commit --output "a new.safetensors" m
+expect 0 "" "$STFS" commit --sort --output sorted.safetensors model.safetensors
+expect 0 "" "$STFS" commit --max-shard-size 100KB --output shards/ m
+[ -f shards/model.safetensors.index.json ] || fail "no shards: $(ls shards)"
+cmp model.safetensors old.safetensors
+"$STFS" status m | cmp - status
+"$STFS" check -q "a new.safetensors" sorted.safetensors shards unstaged.safetensors
+"$PYTHON" - <<'END'
+import errno, os
+for line in ("commit now", "commits", "commit output=x", "commit max-shard-size=0", "commit max-shard-size=1x", "commit\ncommit",
+             "commit sort\0", "commit single output=", "\n", "sort"):
+    fd = os.open("m/.safetensors/commit", os.O_WRONLY)
+    try:
+        os.write(fd, line.encode())
+    except OSError as e:
+        assert e.errno == errno.EINVAL, (line, e)
+    else:
+        raise AssertionError(f"{line!r} was taken")
+    os.close(fd)
+END
+cmp model.safetensors old.safetensors
+
+# Refused: every culprit is named, the write fails, nothing is changed.
+mkdir m/half m/other
+printf ab >m/half/data
+echo F32 >m/other/dtype
+expect 1 '.*' "$STFS" commit m
+grep -q '"half"' .log/stderr && grep -q '"other"' .log/stderr || fail "culprits: $(cat .log/stderr)"
+cmp model.safetensors old.safetensors
+"$STFS" discard m half other
+"$STFS" status m | cmp - status
+
+# Committed: the mount and the file are the same.
+expect 0 "" "$STFS" commit model.safetensors
+grep -q "^$T/m: wrote 1 file, " .log/stdout || fail "what was written: $(cat .log/stdout)"
+expect 0 "" "$STFS" commit -q m
+[ ! -s .log/stdout ] || fail "commit -q speaks"
+grep -qx "# nothing is staged" m/.safetensors/status
+"$PYTHON" "$HERE/tree.py" m model.safetensors
+cat m/__metadata__/new | grep -qx 1
+"$STFS" convert model.safetensors again.safetensors >/dev/null
+cmp "a new.safetensors" again.safetensors
+
+# Dropped by dotted name, by path through the mount, all of it.
+rm -r m/model/blocks m/model/norm
+echo 2 >m/__metadata__/new
+"$STFS" discard m model.blocks
+[ -d m/model/blocks ] || fail "a module was not put back"
+"$STFS" discard m/__metadata__/new
+grep -qx 1 m/__metadata__/new
+"$STFS" discard model.safetensors
+grep -qx "# nothing is staged" m/.safetensors/status
+expect 1 '"nothing/here": there is nothing .*' "$STFS" discard m nothing.here
+stop m
+
+# Read-only mounts have nothing to commit.
+mount_it model.safetensors m -o ro
+expect 4 ".* read-only.*" "$STFS" commit m
+"$STFS" status m | grep -q "nothing is staged"
+"$STFS" umount m
