@@ -186,9 +186,10 @@ const struct stfs_command stfs_cmd_cat = {
 	.usage = "cat [-o OPTIONS] SOURCE PATH...",
 	.summary = "Writes the bytes of tensors, or other files of the tree, to the standard output",
 	.options = cat_options,
-	.notes = "PATH is a tensor's name (its raw bytes), a name with /data, /dtype, /shape or /data.npy after it, or any\n"
-		 "path of the tree a mount shows: __metadata__/KEY, .safetensors/tensors.tsv, .safetensors/header.json.\n"
-		 "A terminal is shown control characters as \\x escapes; files and pipes get the bytes as they are.\n",
+	.notes =
+		"PATH is a tensor's name (its raw bytes), a name with /data, /dtype, /shape or /data.npy after it, or any\n"
+		"path of the tree a mount shows: __metadata__/KEY, .safetensors/tensors.tsv, .safetensors/header.json.\n"
+		"A terminal is shown control characters as \\x escapes; files and pipes get the bytes as they are.\n",
 	.print_more = stfs_source_print_help,
 	.run = run_cat,
 };

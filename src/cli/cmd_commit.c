@@ -16,7 +16,8 @@
 enum { OPT_OUTPUT, OPT_DRY_RUN, OPT_PLAN };
 
 static const struct stfs_option_help commit_options[] = {
-	[OPT_OUTPUT] = { "--output PATH", "write a new file or directory; the model and what is staged stay as they are" },
+	[OPT_OUTPUT] = { "--output PATH",
+			 "write a new file or directory; the model and what is staged stay as they are" },
 	[OPT_DRY_RUN] = { "--dry-run", "judge and count, write nothing" },
 	[OPT_PLAN] = STFS_PLAN_ROWS,
 	{ "-q, --quiet", "no progress bar, and no line about what was written" },
@@ -41,18 +42,21 @@ static int append_line(struct stfs_buf *line, const struct stfs_commit_options *
 			return -EINVAL;
 		r = stfs_path_anchor(options->output, &output);
 		if (r == 0)
-			r = stfs_buf_printf(line, " output=%s%s", output, len && options->output[len - 1] == '/' ? "/" : "");
+			r = stfs_buf_printf(line, " output=%s%s", output,
+					    len && options->output[len - 1] == '/' ? "/" : "");
 	}
 	return r < 0 ? r : stfs_buf_append_char(line, '\n');
 }
 
-static int commit_mount(const struct stfs_editing *editing, const struct stfs_commit_options *options, const char *point)
+static int commit_mount(const struct stfs_editing *editing, const struct stfs_commit_options *options,
+			const char *point)
 {
 	_cleanup_buf_ struct stfs_buf line = { 0 };
 	int r = append_line(&line, options, editing->options.format_pt);
 
 	if (r < 0)
-		return stfs_exit_with(STFS_EXIT_OTHER, "%s: %s", QUOTED(options->output ? options->output : point), strerror(-r));
+		return stfs_exit_with(STFS_EXIT_OTHER, "%s: %s", QUOTED(options->output ? options->output : point),
+				      strerror(-r));
 	return stfs_mounted_commit(point, line.data, editing->quiet);
 }
 
@@ -95,12 +99,14 @@ static int run_commit(int argc, char **argv)
 
 const struct stfs_command stfs_cmd_commit = {
 	.name = "commit",
-	.usage = "commit [--output PATH] [--dry-run] [--sort] [--max-shard-size SIZE|--single] [-q] [-o OPTIONS] SOURCE|MOUNT",
+	.usage =
+		"commit [--output PATH] [--dry-run] [--sort] [--max-shard-size SIZE|--single] [-q] [-o OPTIONS] SOURCE|MOUNT",
 	.summary = "Makes what is staged part of the model",
 	.options = commit_options,
-	.notes = "The model is built anew beside the old one, which it replaces in one step: after a crash there is the old model\n"
-		 "or the new one. When anything that is staged cannot be committed, all that stands in the way is named and\n"
-		 "nothing is changed. --max-shard-size and --single need --output. PATH must not be there.\n",
+	.notes =
+		"The model is built anew beside the old one, which it replaces in one step: after a crash there is the old model\n"
+		"or the new one. When anything that is staged cannot be committed, all that stands in the way is named and\n"
+		"nothing is changed. --max-shard-size and --single need --output. PATH must not be there.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_commit,
 };

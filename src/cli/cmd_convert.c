@@ -28,7 +28,8 @@ static int open_view(const char *source, const struct stfs_edit_options *options
 	int code, r;
 
 	if (stfs_mounted_find(source, &point, NULL) == 0)
-		return stfs_exit_with(STFS_EXIT_SOURCE, "%s is a mount: convert what it was mounted from, or use commit --output",
+		return stfs_exit_with(STFS_EXIT_SOURCE,
+				      "%s is a mount: convert what it was mounted from, or use commit --output",
 				      QUOTED(source));
 	model_options.io = STFS_IO_PREAD;
 	code = stfs_source_open(source, &model_options, &model);
@@ -79,8 +80,9 @@ const struct stfs_command stfs_cmd_convert = {
 	.usage = "convert [--sort] [--max-shard-size SIZE|--single] [-q] [-o OPTIONS] SOURCE OUTPUT",
 	.summary = "Writes a model anew: in another order, in shards, or in one file",
 	.options = convert_options,
-	.notes = "OUTPUT must not be there. It becomes a file, or a directory when it ends with '/' or takes more than one file.\n"
-		 "Without --max-shard-size or --single the model is divided as it was. What is staged for it is not looked at.\n",
+	.notes =
+		"OUTPUT must not be there. It becomes a file, or a directory when it ends with '/' or takes more than one file.\n"
+		"Without --max-shard-size or --single the model is divided as it was. What is staged for it is not looked at.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_convert,
 };

@@ -18,8 +18,9 @@ const struct stfs_command stfs_cmd_diff = {
 	.usage = "diff [--json] [-o OPTIONS] SOURCE|MOUNT",
 	.summary = "Shows what is staged for a model, as it was and as it will be",
 	.options = diff_options,
-	.notes = "Below the line of each changed tensor, as status prints it, stand its old and new dtype and shape, and how many\n"
-		 "of its bytes differ; for an entry of __metadata__ its old and new value.\n",
+	.notes =
+		"Below the line of each changed tensor, as status prints it, stand its old and new dtype and shape, and how many\n"
+		"of its bytes differ; for an entry of __metadata__ its old and new value.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_diff,
 };

@@ -27,8 +27,8 @@ static int discard_area(struct stfs_editing *editing, int n)
 	if (!editing->workspace.stage)
 		return stfs_editing_refuse(editing);
 	if (n > 0)
-		return stfs_exit_with(STFS_EXIT_MODEL, "%s: %s: it can only be dropped as a whole", QUOTED(editing->source),
-				      editing->workspace.why.text);
+		return stfs_exit_with(STFS_EXIT_MODEL, "%s: %s: it can only be dropped as a whole",
+				      QUOTED(editing->source), editing->workspace.why.text);
 	r = stfs_stage_clear(editing->workspace.stage);
 	return r < 0 ? stfs_editing_fail(r, stfs_stage_path(editing->workspace.stage)) : STFS_EXIT_OK;
 }
@@ -88,7 +88,9 @@ static int discard_paths(struct stfs_editing *editing, char **paths, int n)
 	for (int i = 0; i < n; i++) {
 		/* An empty path would mean all of it. */
 		r = *paths[i] ? discard_one(view, paths[i]) : -ENOENT;
-		code = r == -ENOENT ? not_staged(paths[i]) : r < 0 ? stfs_editing_fail(r, QUOTED(paths[i])) : STFS_EXIT_OK;
+		code = r == -ENOENT ? not_staged(paths[i]) :
+		       r < 0        ? stfs_editing_fail(r, QUOTED(paths[i])) :
+				      STFS_EXIT_OK;
 		worst = STFS_MAX(worst, code);
 	}
 	code = stfs_editing_end(editing);
@@ -174,8 +176,9 @@ const struct stfs_command stfs_cmd_discard = {
 	.usage = "discard [-o OPTIONS] SOURCE|MOUNT [PATH...]",
 	.summary = "Drops what is staged for a model",
 	.options = discard_options,
-	.notes = "Without PATH all of it goes; no question is asked. PATH is a name, such as model.layers.0, or a path of the tree,\n"
-		 "such as __metadata__/format. What waits for another version of the model can only be dropped as a whole.\n",
+	.notes =
+		"Without PATH all of it goes; no question is asked. PATH is a name, such as model.layers.0, or a path of the tree,\n"
+		"such as __metadata__/format. What waits for another version of the model can only be dropped as a whole.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_discard,
 };

@@ -21,7 +21,8 @@ static int append_key_path(struct stfs_buf *path, struct stfs_slice key)
 	if (r == 0)
 		r = stfs_key_encode(path, key);
 	if (r == -ENAMETOOLONG)
-		return stfs_exit_with(STFS_EXIT_USAGE, "the key %s is too long for the name of a file", stfs_quote(key).text);
+		return stfs_exit_with(STFS_EXIT_USAGE, "the key %s is too long for the name of a file",
+				      stfs_quote(key).text);
 	return r < 0 ? stfs_exit_with(STFS_EXIT_OTHER, "%s", strerror(-r)) : STFS_EXIT_OK;
 }
 
@@ -97,7 +98,8 @@ static int find_key(struct stfs_editing *editing, const char *key, struct stfs_b
 		return code;
 	r = stfs_walk(editing->workspace.view, stfs_buf_slice(path), &attr);
 	if (r == -ENOENT)
-		return stfs_exit_with(STFS_EXIT_MODEL, "there is no metadata entry %s", stfs_quote(stfs_slice_of(key)).text);
+		return stfs_exit_with(STFS_EXIT_MODEL, "there is no metadata entry %s",
+				      stfs_quote(stfs_slice_of(key)).text);
 	return r < 0 ? stfs_editing_fail(r, stfs_quote(stfs_slice_of(key)).text) : STFS_EXIT_OK;
 }
 

@@ -77,7 +77,8 @@ static int add_operand(struct mv *mv, const struct stfs_operand *operand, struct
 }
 
 /* Adds what `from` names, under the name `to`. Returns an enum stfs_exit. */
-static int add_pair(struct mv *mv, const char *from, const char *to, struct stfs_operand *operand, struct stfs_buf *name)
+static int add_pair(struct mv *mv, const char *from, const char *to, struct stfs_operand *operand,
+		    struct stfs_buf *name)
 {
 	int r = stfs_names_resolve(&mv->names, from, operand);
 
@@ -272,8 +273,9 @@ static int run_mv(int argc, char **argv)
 		return stfs_usage_error(&stfs_cmd_mv, "mv takes --regex or --map, not both");
 	many = mv.regex || mv.map;
 	if (argc - optind != (many ? 1 : 3))
-		return stfs_usage_error(&stfs_cmd_mv, many ? "with --regex or --map, mv takes a model and nothing else" :
-							     "mv needs a model, a name and a new name");
+		return stfs_usage_error(&stfs_cmd_mv,
+					many ? "with --regex or --map, mv takes a model and nothing else" :
+					       "mv needs a model, a name and a new name");
 	stfs_use_utf8_names();
 	return move(&mv, argv + optind);
 }
@@ -283,9 +285,10 @@ const struct stfs_command stfs_cmd_mv = {
 	.usage = "mv [--dry-run] [--commit [-q]] [-o OPTIONS] SOURCE OLD NEW|--regex EXPRESSION|--map FILE",
 	.summary = "Renames tensors and modules",
 	.options = mv_options,
-	.notes = "OLD and NEW are names, such as model.layers.0, or paths of the tree, such as model/layers/0. A module moves\n"
-		 "with all that is below it. When two tensors would have one name, nothing is changed.\n"
-		 "The change is staged, as in a mount: 'safetensorsfs commit SOURCE' makes it part of the model.\n",
+	.notes =
+		"OLD and NEW are names, such as model.layers.0, or paths of the tree, such as model/layers/0. A module moves\n"
+		"with all that is below it. When two tensors would have one name, nothing is changed.\n"
+		"The change is staged, as in a mount: 'safetensorsfs commit SOURCE' makes it part of the model.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_mv,
 };

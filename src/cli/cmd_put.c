@@ -18,13 +18,14 @@
 #include "walk.h"
 
 #define QUOTED(s) (stfs_quote(stfs_slice_of(s)).text)
-#define CHUNK (1u << 20)  /* bytes read at once */
+#define CHUNK (1u << 20)   /* bytes read at once */
 #define NPY_HEAD_MAX 65600 /* magic, length and the longest header that is read */
 
 enum { OPT_DTYPE, OPT_SHAPE };
 
 static const struct stfs_option_help put_options[] = {
-	[OPT_DTYPE] = { "--dtype DTYPE", "such as BF16 (default: of the tensor that is replaced, or of the NumPy file)" },
+	[OPT_DTYPE] = { "--dtype DTYPE",
+			"such as BF16 (default: of the tensor that is replaced, or of the NumPy file)" },
 	[OPT_SHAPE] = { "--shape SHAPE", "such as 4096,4096, or [] for a scalar (default: as it was)" },
 	STFS_EDIT_ROWS,
 };
@@ -120,7 +121,8 @@ static int take_present(struct put *put)
 	tensor = &put->names.changes->tensors[put->tensor];
 	put->dtype = tensor->dtype;
 	put->has_dtype = true;
-	return append_dims(put, tensor->dims) < 0 ? stfs_exit_with(STFS_EXIT_OTHER, "%s", strerror(ENOMEM)) : STFS_EXIT_OK;
+	return append_dims(put, tensor->dims) < 0 ? stfs_exit_with(STFS_EXIT_OTHER, "%s", strerror(ENOMEM)) :
+						    STFS_EXIT_OK;
 }
 
 /* The dtype of a NumPy file, which may name none, or one of another meaning and the same size. */
@@ -137,8 +139,8 @@ static int take_npy_dtype(struct put *put, const struct stfs_npy *npy)
 				      QUOTED(put->file));
 	put->has_dtype = true;
 	if (stfs_dtype_info(put->dtype)->bits != bits)
-		return stfs_exit_with(STFS_EXIT_USAGE, "%s has elements of %u bits, which cannot be %s", QUOTED(put->file), bits,
-				      stfs_dtype_info(put->dtype)->name);
+		return stfs_exit_with(STFS_EXIT_USAGE, "%s has elements of %u bits, which cannot be %s",
+				      QUOTED(put->file), bits, stfs_dtype_info(put->dtype)->name);
 	return STFS_EXIT_OK;
 }
 
@@ -193,13 +195,15 @@ static int take_options(struct put *put)
 		put->dims.len = 0;
 		r = stfs_shape_of_text(stfs_slice_of(put->shape_text), &put->dims, &put->rank);
 		if (r == -EINVAL)
-			return stfs_usage_error(&stfs_cmd_put, "%s is no shape, such as 4096,4096", QUOTED(put->shape_text));
+			return stfs_usage_error(&stfs_cmd_put, "%s is no shape, such as 4096,4096",
+						QUOTED(put->shape_text));
 		if (r < 0)
 			return stfs_exit_with(STFS_EXIT_OTHER, "%s", strerror(-r));
 		put->has_dims = true;
 	}
 	if (!put->has_dtype || !put->has_dims)
-		return stfs_usage_error(&stfs_cmd_put, "there is no tensor %s yet: say --dtype and --shape", QUOTED(put->name));
+		return stfs_usage_error(&stfs_cmd_put, "there is no tensor %s yet: say --dtype and --shape",
+					QUOTED(put->name));
 	return STFS_EXIT_OK;
 }
 
@@ -217,8 +221,9 @@ static int check_size(const struct put *put)
 	if (!fits || bits % 8 != 0)
 		return stfs_exit_with(STFS_EXIT_USAGE, "%s [%s] is no number of whole bytes that the format can hold",
 				      stfs_dtype_info(put->dtype)->name, put->dims.len ? put->dims.data : "");
-	return stfs_exit_with(STFS_EXIT_USAGE, "%s has %" PRIu64 " bytes, but %s [%s] needs %" PRIu64, QUOTED(put->file), size,
-			      stfs_dtype_info(put->dtype)->name, put->dims.len ? put->dims.data : "", bits / 8);
+	return stfs_exit_with(STFS_EXIT_USAGE, "%s has %" PRIu64 " bytes, but %s [%s] needs %" PRIu64,
+			      QUOTED(put->file), size, stfs_dtype_info(put->dtype)->name,
+			      put->dims.len ? put->dims.data : "", bits / 8);
 }
 
 static int write_texts(struct put *put, uint64_t dir)
@@ -327,9 +332,10 @@ const struct stfs_command stfs_cmd_put = {
 	.usage = "put [--dtype DTYPE] [--shape SHAPE] [--commit [-q]] [-o OPTIONS] SOURCE NAME FILE",
 	.summary = "Adds a tensor, or replaces one, from a file",
 	.options = put_options,
-	.notes = "FILE holds the raw bytes, little-endian and row by row, or is a NumPy file whose name ends in .npy. NAME is a\n"
-		 "name, such as model.norm.weight, or a path of the tree. Nothing is changed when the bytes do not fit.\n"
-		 "The change is staged, as in a mount: 'safetensorsfs commit SOURCE' makes it part of the model.\n",
+	.notes =
+		"FILE holds the raw bytes, little-endian and row by row, or is a NumPy file whose name ends in .npy. NAME is a\n"
+		"name, such as model.norm.weight, or a path of the tree. Nothing is changed when the bytes do not fit.\n"
+		"The change is staged, as in a mount: 'safetensorsfs commit SOURCE' makes it part of the model.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_put,
 };

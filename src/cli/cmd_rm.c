@@ -97,8 +97,9 @@ static int mark_matches(struct rm *rm, const regex_t *regex)
 		rm->doomed[i] = r;
 		n += (uint32_t)r;
 	}
-	return n ? STFS_EXIT_OK : stfs_exit_with(STFS_EXIT_MODEL, "%s has no tensor that %s matches",
-						 stfs_view_model(rm->names.view)->name, QUOTED(rm->regex));
+	return n ? STFS_EXIT_OK :
+		   stfs_exit_with(STFS_EXIT_MODEL, "%s has no tensor that %s matches",
+				  stfs_view_model(rm->names.view)->name, QUOTED(rm->regex));
 }
 
 static int take_regex(struct rm *rm)
@@ -218,9 +219,10 @@ const struct stfs_command stfs_cmd_rm = {
 	.usage = "rm [--dry-run] [--commit [-q]] [-o OPTIONS] SOURCE NAME...|--regex REGEX",
 	.summary = "Removes tensors and modules",
 	.options = rm_options,
-	.notes = "NAME is a name, such as model.layers.0, or a path of the tree, such as model/layers/0. A module goes with all\n"
-		 "that is below it. When there is no such thing, nothing is changed.\n"
-		 "The change is staged, as in a mount: 'safetensorsfs commit SOURCE' makes it part of the model.\n",
+	.notes =
+		"NAME is a name, such as model.layers.0, or a path of the tree, such as model/layers/0. A module goes with all\n"
+		"that is below it. When there is no such thing, nothing is changed.\n"
+		"The change is staged, as in a mount: 'safetensorsfs commit SOURCE' makes it part of the model.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_rm,
 };

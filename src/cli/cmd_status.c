@@ -18,8 +18,9 @@ const struct stfs_command stfs_cmd_status = {
 	.usage = "status [--json] [-o OPTIONS] SOURCE|MOUNT",
 	.summary = "Shows what is staged for a model, one line a change",
 	.options = status_options,
-	.notes = "A line begins with A for added, M for changed, D for deleted, R for renamed, ! for what cannot be committed,\n"
-		 "with the reason, and ? for a file that is never committed. The last line, which begins with #, counts them.\n",
+	.notes =
+		"A line begins with A for added, M for changed, D for deleted, R for renamed, ! for what cannot be committed,\n"
+		"with the reason, and ? for a file that is never committed. The last line, which begins with #, counts them.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_status,
 };

@@ -126,7 +126,8 @@ static void print_result(const char *where, const struct stfs_commit_options *op
 	if (result->nothing) {
 		printf("%s: nothing is staged, and no file was written\n", where);
 	} else if (options->dry_run) {
-		printf("%s: would write %u file%s, %s\n", where, result->files, s, stfs_format_size(result->bytes).text);
+		printf("%s: would write %u file%s, %s\n", where, result->files, s,
+		       stfs_format_size(result->bytes).text);
 	} else {
 		printf("%s: wrote %u file%s, %s", where, result->files, s, stfs_format_size(result->bytes).text);
 		print_ways(&result->stats);
@@ -134,13 +135,15 @@ static void print_result(const char *where, const struct stfs_commit_options *op
 	}
 	if (result->link_replaced)
 		printf("%s: its link into a cache is a file of its own now, and the cached file was not touched "
-		       "(--output PATH leaves both alone)\n", where);
+		       "(--output PATH leaves both alone)\n",
+		       where);
 }
 
 /* A power cut right now may bring the old model back: not quite what was asked for, but the new one is there. */
 static void warn_not_durable(const char *where)
 {
-	fprintf(stderr, "safetensorsfs: %s: warning: the folder could not be synced; a power cut now may undo the commit\n",
+	fprintf(stderr,
+		"safetensorsfs: %s: warning: the folder could not be synced; a power cut now may undo the commit\n",
 		where);
 }
 

@@ -6,10 +6,12 @@
 #include "commit.h"
 
 /* The rows of a command that says how the new files look. */
-#define STFS_PLAN_ROWS \
-	{ "--sort", "order the tensors as the reference library does" }, \
-	{ "--max-shard-size SIZE", "divide the model into shards of at most SIZE, such as 5GB" }, \
-	{ "--single", "join all shards into one file" }
+#define STFS_PLAN_ROWS                                                                                    \
+	{ "--sort", "order the tensors as the reference library does" },                                  \
+		{ "--max-shard-size SIZE", "divide the model into shards of at most SIZE, such as 5GB" }, \
+	{                                                                                                 \
+		"--single", "join all shards into one file"                                               \
+	}
 
 /*
  * Takes a switch of STFS_PLAN_ROWS, just returned by stfs_args_next as `row`. Returns STFS_EXIT_OK, also for a row that is none

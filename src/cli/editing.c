@@ -84,9 +84,9 @@ int stfs_editing_look(struct stfs_editing *editing, const char *source, char **r
 int stfs_editing_refuse(const struct stfs_editing *editing)
 {
 	static const enum stfs_exit codes[] = {
-		[STFS_WORKSPACE_WRITABLE] = STFS_EXIT_OK,      [STFS_WORKSPACE_READ_ONLY] = STFS_EXIT_OTHER,
-		[STFS_WORKSPACE_UNFIT] = STFS_EXIT_USAGE,      [STFS_WORKSPACE_HELD] = STFS_EXIT_MOUNTPOINT,
-		[STFS_WORKSPACE_STALE] = STFS_EXIT_MODEL,      [STFS_WORKSPACE_DAMAGED] = STFS_EXIT_MODEL,
+		[STFS_WORKSPACE_WRITABLE] = STFS_EXIT_OK,    [STFS_WORKSPACE_READ_ONLY] = STFS_EXIT_OTHER,
+		[STFS_WORKSPACE_UNFIT] = STFS_EXIT_USAGE,    [STFS_WORKSPACE_HELD] = STFS_EXIT_MOUNTPOINT,
+		[STFS_WORKSPACE_STALE] = STFS_EXIT_MODEL,    [STFS_WORKSPACE_DAMAGED] = STFS_EXIT_MODEL,
 		[STFS_WORKSPACE_UNUSABLE] = STFS_EXIT_OTHER,
 	};
 	enum stfs_workspace_state state = editing->workspace.state;
@@ -105,9 +105,10 @@ int stfs_editing_open(struct stfs_editing *editing, const char *source)
 	int code = stfs_editing_look(editing, source, &point);
 
 	if (point)
-		return stfs_exit_with(STFS_EXIT_MOUNTPOINT,
-				      "%s is mounted at %s: change it there, with mv, rm, cp and the like, or unmount it first",
-				      QUOTED(source), QUOTED(point));
+		return stfs_exit_with(
+			STFS_EXIT_MOUNTPOINT,
+			"%s is mounted at %s: change it there, with mv, rm, cp and the like, or unmount it first",
+			QUOTED(source), QUOTED(point));
 	return code != STFS_EXIT_OK ? code : stfs_editing_refuse(editing);
 }
 

@@ -6,10 +6,10 @@
 #include "workspace.h"
 
 /* The rows these commands have in common, at the end of their tables. */
-#define STFS_EDIT_ROWS \
-	{ "--commit", "commit at once, with all that was staged before" }, \
-	{ "-q, --quiet", "with --commit: no progress bar, and no line about what was written" }, \
-	STFS_SOURCE_ROWS
+#define STFS_EDIT_ROWS                                                                                   \
+	{ "--commit", "commit at once, with all that was staged before" },                               \
+		{ "-q, --quiet", "with --commit: no progress bar, and no line about what was written" }, \
+		STFS_SOURCE_ROWS
 
 /* A model being edited. Embedded, released with stfs_editing_fini. */
 struct stfs_editing {

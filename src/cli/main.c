@@ -8,8 +8,9 @@
 #include "quote.h"
 
 static const struct stfs_command *const commands[] = {
-	&stfs_cmd_mount,  &stfs_cmd_umount,  &stfs_cmd_ls,           &stfs_cmd_info,        &stfs_cmd_cat, &stfs_cmd_check,
-	&stfs_cmd_status, &stfs_cmd_diff,    &stfs_cmd_commit,       &stfs_cmd_discard,     &stfs_cmd_mv,  &stfs_cmd_rm,
+	&stfs_cmd_mount,  &stfs_cmd_umount,  &stfs_cmd_ls,           &stfs_cmd_info,
+	&stfs_cmd_cat,    &stfs_cmd_check,   &stfs_cmd_status,       &stfs_cmd_diff,
+	&stfs_cmd_commit, &stfs_cmd_discard, &stfs_cmd_mv,           &stfs_cmd_rm,
 	&stfs_cmd_put,    &stfs_cmd_convert, &stfs_cmd_set_metadata, &stfs_cmd_rm_metadata,
 };
 

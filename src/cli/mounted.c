@@ -137,8 +137,8 @@ int stfs_mounted_print(const char *point, const char *name)
 	int r = stfs_mounted_read(point, name, &text);
 
 	if (r < 0)
-		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s/.safetensors/%s cannot be read: %s", QUOTED(point), name,
-				      strerror(-r));
+		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s/.safetensors/%s cannot be read: %s", QUOTED(point),
+				      name, strerror(-r));
 	fwrite(text.data, 1, text.len, stdout);
 	return (int)stfs_finish_stdout();
 }
@@ -148,7 +148,7 @@ int stfs_mounted_busy(const char *source, const char *why)
 	_cleanup_free_ char *point = NULL;
 
 	if (stfs_mountinfo_find_writable(source, &point) == 0)
-		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s is mounted at %s: change and commit it there", QUOTED(source),
-				      QUOTED(point));
+		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s is mounted at %s: change and commit it there",
+				      QUOTED(source), QUOTED(point));
 	return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s: %s", QUOTED(source), why);
 }

@@ -11,8 +11,8 @@ static const struct {
 	const char *name;
 	double bytes;
 } units[] = {
-	{ "", 1 },         { "B", 1 },        { "KB", 1e3 },     { "MB", 1e6 },     { "GB", 1e9 },     { "TB", 1e12 },
-	{ "PB", 1e15 },    { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 }, { "TiB", 0x1p40 }, { "PiB", 0x1p50 },
+	{ "", 1 },      { "B", 1 },        { "KB", 1e3 },     { "MB", 1e6 },     { "GB", 1e9 },     { "TB", 1e12 },
+	{ "PB", 1e15 }, { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 }, { "TiB", 0x1p40 }, { "PiB", 0x1p50 },
 };
 
 bool stfs_parse_size(const char *text, uint64_t *ret_bytes)

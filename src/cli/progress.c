@@ -38,8 +38,8 @@ static void format_figures(char *text, size_t size, uint64_t done, uint64_t tota
 	uint64_t left = rate > 0 ? (uint64_t)((double)(total - done) / rate) : 0;
 
 	snprintf(text, size, "%3.0f%%  %s of %s  %s/s  %" PRIu64 ":%02u left", 100.0 * (double)done / (double)total,
-		 stfs_format_size(done).text, stfs_format_size(total).text, stfs_format_size((uint64_t)rate).text, left / 60,
-		 (unsigned)(left % 60));
+		 stfs_format_size(done).text, stfs_format_size(total).text, stfs_format_size((uint64_t)rate).text,
+		 left / 60, (unsigned)(left % 60));
 }
 
 static void draw(const struct stfs_progress *progress, uint64_t done, uint64_t total, double seconds)

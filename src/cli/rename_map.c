@@ -118,7 +118,8 @@ static int read_columns(struct stfs_rename_map *map, struct stfs_diag *diag)
 
 		if (line.len == 0)
 			continue;
-		to = tab ? (struct stfs_slice){ tab + 1, line.len - (size_t)(tab + 1 - line.p) } : (struct stfs_slice){ 0 };
+		to = tab ? (struct stfs_slice){ tab + 1, line.len - (size_t)(tab + 1 - line.p) } :
+			   (struct stfs_slice){ 0 };
 		if (!tab || tab == line.p || to.len == 0 || memchr(to.p, '\t', to.len))
 			return stfs_fail(diag, -EINVAL, "line %u is not an old name, a tab and a new name", number);
 		r = add_pair(map, (struct stfs_slice){ line.p, (size_t)(tab - line.p) }, to);

@@ -12,7 +12,7 @@ struct stfs_rename_map {
 	struct stfs_decoded *decoded;
 	struct stfs_rename_pair {
 		struct stfs_slice from, to; /* live as long as the map */
-	} *pairs;
+	} * pairs;
 	uint32_t n, cap;
 };
 

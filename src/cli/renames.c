@@ -60,9 +60,12 @@ static int check_among(struct stfs_renames *renames, struct stfs_report *report)
 		if (r == -ENOMEM)
 			return r;
 		if (r == -EEXIST)
-			stfs_violation(report, "%s and %s would both be called %s",
-				       stfs_quote(old_name(renames, &renames->list[stfs_table_find(&by_name, items, rename->to)])).text,
-				       stfs_quote(old).text, stfs_quote(rename->to).text);
+			stfs_violation(
+				report, "%s and %s would both be called %s",
+				stfs_quote(
+					old_name(renames, &renames->list[stfs_table_find(&by_name, items, rename->to)]))
+					.text,
+				stfs_quote(old).text, stfs_quote(rename->to).text);
 		if (renames->moves[rename->tensor])
 			stfs_violation(report, "%s would get two names", stfs_quote(old).text);
 		renames->moves[rename->tensor] = true;
@@ -81,11 +84,13 @@ static void check_name(struct stfs_renames *renames, const struct stfs_rename *r
 	uint32_t there = stfs_names_find(renames->names, rename->to);
 
 	if (stfs_utf8_invalid(rename->to) != rename->to.len)
-		stfs_violation(report, "%s: the new name %s is not UTF-8", stfs_quote(old).text, stfs_quote(rename->to).text);
+		stfs_violation(report, "%s: the new name %s is not UTF-8", stfs_quote(old).text,
+			       stfs_quote(rename->to).text);
 	else if (stfs_slice_is(rename->to, "__metadata__"))
 		stfs_violation(report, "%s: no tensor can be called __metadata__", stfs_quote(old).text);
 	else if (there != STFS_TABLE_NONE && !renames->moves[there])
-		stfs_violation(report, "%s: there is a tensor %s already", stfs_quote(old).text, stfs_quote(rename->to).text);
+		stfs_violation(report, "%s: there is a tensor %s already", stfs_quote(old).text,
+			       stfs_quote(rename->to).text);
 	if (there != STFS_TABLE_NONE)
 		renames->wanted[there] = true;
 	/* A directory cannot move into itself, nor take the place of one that it is in. */
@@ -203,7 +208,9 @@ static int step_aside(const struct stfs_renames *renames, uint32_t i, const stru
 
 	if (r == 0)
 		r = append_waiting(lobby, i, &to);
-	return r < 0 ? r : move_tensor(renames->names->view, stfs_buf_slice(&from), stfs_buf_slice(&to), (struct stfs_slice){ 0 });
+	return r < 0 ? r :
+		       move_tensor(renames->names->view, stfs_buf_slice(&from), stfs_buf_slice(&to),
+				   (struct stfs_slice){ 0 });
 }
 
 /* Second half: everybody takes the new name. */
@@ -219,7 +226,8 @@ static int take_name(const struct stfs_renames *renames, uint32_t i, const struc
 	if (r == 0)
 		r = stfs_buf_printf(&spare, "%s/spare", lobby->data);
 	return r < 0 ? r :
-		       move_tensor(renames->names->view, stfs_buf_slice(&from), stfs_buf_slice(&to), stfs_buf_slice(&spare));
+		       move_tensor(renames->names->view, stfs_buf_slice(&from), stfs_buf_slice(&to),
+				   stfs_buf_slice(&spare));
 }
 
 int stfs_renames_apply(const struct stfs_renames *renames, struct stfs_diag *diag)

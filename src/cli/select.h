@@ -12,10 +12,10 @@ bool stfs_name_is_below(struct stfs_slice name, struct stfs_slice prefix);
 
 /* One operand. Embedded. */
 struct stfs_selector {
-	struct stfs_slice typed;  /* borrowed from the command line */
-	struct stfs_buf decoded;  /* the name it spells as a path of the tree */
-	bool is_path;             /* `decoded` counts */
-	bool used;                /* has matched something */
+	struct stfs_slice typed; /* borrowed from the command line */
+	struct stfs_buf decoded; /* the name it spells as a path of the tree */
+	bool is_path;            /* `decoded` counts */
+	bool used;               /* has matched something */
 };
 
 /* Takes `text` (borrowed), a dotted prefix or a path in the tree, with or without a final '/'. Returns 0 or -ENOMEM. */

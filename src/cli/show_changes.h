@@ -12,9 +12,7 @@ struct stfs_change_text {
 };
 
 /* The switches of both. */
-#define STFS_SHOW_CHANGES_ROWS \
-	[0] = { "--json", "one object, for programs" }, \
-	STFS_SOURCE_ROWS
+#define STFS_SHOW_CHANGES_ROWS [0] = { "--json", "one object, for programs" }, STFS_SOURCE_ROWS
 
 /* Runs such a command. Returns an enum stfs_exit. */
 int stfs_show_changes(const struct stfs_command *command, int argc, char **argv, const struct stfs_change_text *text,

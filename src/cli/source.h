@@ -6,10 +6,11 @@
 #include "model.h"
 
 /* The rows these commands have in common, at the end of their tables. */
-#define STFS_SOURCE_ROWS \
-	{ "-o OPTIONS", "how to open the model, joined with ',' (below)" }, \
-	{ "--help", "this text" }, \
-	{ NULL, NULL }
+#define STFS_SOURCE_ROWS                                                                               \
+	{ "-o OPTIONS", "how to open the model, joined with ',' (below)" }, { "--help", "this text" }, \
+	{                                                                                              \
+		NULL, NULL                                                                             \
+	}
 
 /* What -o says to commands that edit. Embedded; strings are borrowed from the command line. */
 struct stfs_edit_options {

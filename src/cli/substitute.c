@@ -83,7 +83,8 @@ static int compile(struct stfs_substitute *substitute, const char *pattern, int 
 		return -ENOMEM;
 	if (r != 0) {
 		regerror(r, &substitute->regex, why, sizeof(why));
-		return stfs_fail(diag, -EINVAL, "bad regular expression %s: %s", stfs_quote(stfs_slice_of(pattern)).text, why);
+		return stfs_fail(diag, -EINVAL, "bad regular expression %s: %s",
+				 stfs_quote(stfs_slice_of(pattern)).text, why);
 	}
 	substitute->compiled = true;
 	return check_groups(substitute, diag);
@@ -101,7 +102,8 @@ int stfs_substitute_init(struct stfs_substitute *substitute, const char *express
 	if (r == 0)
 		rest = take_part(rest, expression[1], &substitute->replacement, &r);
 	if (r == -EINVAL)
-		stfs_diag_set(diag, "%s is no expression such as 's/OLD/NEW/'", stfs_quote(stfs_slice_of(expression)).text);
+		stfs_diag_set(diag, "%s is no expression such as 's/OLD/NEW/'",
+			      stfs_quote(stfs_slice_of(expression)).text);
 	if (r == 0)
 		r = take_flags(rest, &substitute->all, &cflags, diag);
 	if (r == 0)

@@ -34,5 +34,5 @@ void stfs_substitute_fini(struct stfs_substitute *substitute);
  * Appends `text` as the expression makes it to `buf`. Returns 1 when it matched, 0 when it did not (nothing is appended;
  * so for a text with a NUL in it), or -ENOMEM.
  */
-int stfs_substitute_apply(const struct stfs_substitute *substitute, struct stfs_slice text,
-			  struct stfs_buf *buf) STFS_MUST_CHECK;
+int stfs_substitute_apply(const struct stfs_substitute *substitute, struct stfs_slice text, struct stfs_buf *buf)
+	STFS_MUST_CHECK;

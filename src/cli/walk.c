@@ -213,7 +213,7 @@ struct removal {
 		uint64_t parent, ino;
 		struct stfs_slice name;
 		bool emptied; /* what was in it stands above it in the list */
-	} *dirs;
+	} * dirs;
 	uint32_t n, cap;
 	struct stfs_arena names;
 };

@@ -10,7 +10,7 @@
 #include "io.h"
 #include "ops.h"
 
-#define MEMORY_MAX (16u << 20) /* bytes of parked data kept in memory; more goes to a file */
+#define MEMORY_MAX (64u << 20) /* bytes of parked data kept in memory; more goes to a file, which a busy disk makes slow */
 
 /* A request that waits, with copies of all it points to. */
 struct stfs_parked {

@@ -40,13 +40,16 @@ static int append_data(struct stfs_buf *buf, const struct stfs_staged_tensor *te
 	uint64_t changed = changed_bytes(tensor), before = old->end - old->begin;
 
 	if (changed < tensor->size)
-		return stfs_buf_printf(buf, "    data   %" PRIu64 " of %" PRIu64 " bytes changed\n", changed, tensor->size);
+		return stfs_buf_printf(buf, "    data   %" PRIu64 " of %" PRIu64 " bytes changed\n", changed,
+				       tensor->size);
 	if (before != tensor->size)
-		return stfs_buf_printf(buf, "    data   %" PRIu64 " bytes -> %" PRIu64 " bytes\n", before, tensor->size);
+		return stfs_buf_printf(buf, "    data   %" PRIu64 " bytes -> %" PRIu64 " bytes\n", before,
+				       tensor->size);
 	return stfs_buf_printf(buf, "    data   replaced: %" PRIu64 " bytes\n", tensor->size);
 }
 
-static int append_differences(struct stfs_buf *buf, const struct stfs_staged_tensor *tensor, const struct stfs_tensor *old)
+static int append_differences(struct stfs_buf *buf, const struct stfs_staged_tensor *tensor,
+			      const struct stfs_tensor *old)
 {
 	int r = 0;
 
@@ -85,7 +88,8 @@ static int append_problem(struct stfs_buf *buf, const char *start, struct stfs_s
 
 static int append_tensor(struct stfs_buf *buf, const struct stfs_staged_tensor *tensor, const struct stfs_model *model)
 {
-	const struct stfs_tensor *old = tensor->entry == STFS_ENTRY_NONE ? NULL : stfs_model_tensor(model, tensor->entry);
+	const struct stfs_tensor *old = tensor->entry == STFS_ENTRY_NONE ? NULL :
+									   stfs_model_tensor(model, tensor->entry);
 	int r;
 
 	if (tensor->problem)
@@ -100,7 +104,8 @@ static int append_tensor(struct stfs_buf *buf, const struct stfs_staged_tensor *
 	if (r == 0)
 		r = stfs_buf_append_char(buf, '\n');
 	if (r == 0)
-		r = old ? append_differences(buf, tensor, old) : append_whole(buf, tensor->dtype, tensor->dims, tensor->size);
+		r = old ? append_differences(buf, tensor, old) :
+			  append_whole(buf, tensor->dtype, tensor->dims, tensor->size);
 	return r;
 }
 
@@ -173,7 +178,8 @@ static int json_dims(struct stfs_buf *buf, const char *field, struct stfs_dims d
 }
 
 /* What a tensor is, under names that end in `suffix`. */
-static int json_facts(struct stfs_buf *buf, const char *suffix, enum stfs_dtype dtype, struct stfs_dims dims, uint64_t size)
+static int json_facts(struct stfs_buf *buf, const char *suffix, enum stfs_dtype dtype, struct stfs_dims dims,
+		      uint64_t size)
 {
 	char field[32];
 	int r = stfs_buf_printf(buf, ",\"dtype%s\":\"%s\"", suffix, stfs_dtype_info(dtype)->name);
@@ -204,8 +210,8 @@ static int json_tensor(struct stfs_buf *buf, const struct stfs_staged_tensor *te
 	if (r == 0)
 		r = json_facts(buf, "", tensor->dtype, tensor->dims, tensor->size);
 	if (r == 0)
-		r = stfs_buf_printf(buf, ",\"bytes_changed\":%" PRIu64, tensor->new_data || tensor->entry == STFS_ENTRY_NONE ?
-										  changed_bytes(tensor) : 0);
+		r = stfs_buf_printf(buf, ",\"bytes_changed\":%" PRIu64,
+				    tensor->new_data || tensor->entry == STFS_ENTRY_NONE ? changed_bytes(tensor) : 0);
 	return r == 0 && tensor->entry != STFS_ENTRY_NONE ? json_old(buf, stfs_model_tensor(model, tensor->entry)) : r;
 }
 

@@ -42,7 +42,7 @@ static int judge(struct stfs_committing *c)
 {
 	if (c->options->output)
 		return 0;
-	if (c->options->plan.reshape && c->model->n_files) {
+	if (c->options->plan.reshape && (c->model->n_files || c->model->new_name)) {
 		stfs_violation(c->report, "a model is divided into other files only at another place");
 		return -EINVAL;
 	}
@@ -63,6 +63,8 @@ static int make_plan(struct stfs_committing *c, int dir_fd)
 		return stfs_commit_fail(c, r, "what is staged cannot be read");
 	c->clones = stfs_commit_can_clone(c, dir_fd);
 	options.all |= c->options->output != NULL;
+	if (!options.new_name)
+		options.new_name = c->model->new_name;
 	/* Sorting is for those who want the reference writer's bytes. */
 	options.keep_offset |= c->clones && !options.sort;
 	r = stfs_plan_make(c->model, c->changes, &options, c->report, &c->plan);

@@ -32,5 +32,11 @@ struct stfs_location {
 int stfs_locate(const char *source, const char *pick, bool partial, struct stfs_report *report,
 		struct stfs_location *ret);
 
+/*
+ * Finds the place of a model that is not there yet: "NAME.safetensors" (`files` is its name alone), or "NAME/", a directory that
+ * is empty, or made (*ret_made). Returns 0, -EINVAL for another name, -EEXIST, -ENOTEMPTY, -errno, with a violation in `report`.
+ */
+int stfs_locate_new(const char *source, struct stfs_report *report, struct stfs_location *ret, bool *ret_made);
+
 /* Closes the folder and frees the names. */
 void stfs_location_fini(struct stfs_location *location);

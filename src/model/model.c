@@ -22,6 +22,7 @@ void stfs_model_free(struct stfs_model *model)
 	}
 	free(model->files);
 	free(model->file_names);
+	free(model->new_name);
 	stfs_index_free(model->index);
 	free(model->index_name);
 	stfs_closep(&model->dir_fd);
@@ -190,6 +191,29 @@ int stfs_model_open(const char *source, const struct stfs_model_options *options
 	report->file = caller_file;
 	if (r < 0)
 		return r;
+	*ret_model = stfs_steal(model);
+	return 0;
+}
+
+int stfs_model_new_empty(const char *source, const struct stfs_model_options *options,
+			 const struct stfs_location *location, struct stfs_model **ret_model)
+{
+	_cleanup_(stfs_model_freep) struct stfs_model *model = calloc(1, sizeof(*model));
+	int r;
+
+	if (!model)
+		return -ENOMEM;
+	model->dir_fd = -1;
+	r = name_model(model, source, options);
+	if (r < 0)
+		return r;
+	model->label = strdup(location->label);
+	model->new_name = location->n_files ? strdup(location->files[0]) : NULL;
+	if (!model->label || (location->n_files && !model->new_name))
+		return -ENOMEM;
+	model->dir_fd = fcntl(location->dir_fd, F_DUPFD_CLOEXEC, 3);
+	if (model->dir_fd < 0)
+		return -errno;
 	*ret_model = stfs_steal(model);
 	return 0;
 }

@@ -36,6 +36,7 @@ struct stfs_model {
 	int dir_fd;                    /* the folder its files are in */
 	struct stfs_snapshot **files;  /* one reference each */
 	char **file_names;             /* relative to the folder, as they are (stfs_snapshot_name is for messages) */
+	char *new_name;                /* of a model that has no file yet: what that is to be called, NULL: as files are at the Hub */
 	uint32_t n_files;
 	struct stfs_index *index;      /* NULL without one */
 	char *index_name;              /* its file name, NULL without one */
@@ -60,6 +61,15 @@ int stfs_model_open(const char *source, const struct stfs_model_options *options
  */
 int stfs_model_reopen(const struct stfs_model *old, const char *index, char *const *names, uint32_t n_names,
 		      struct stfs_report *report, struct stfs_model **ret_model);
+
+struct stfs_location;
+
+/*
+ * A model without files or tensors, whose first commit makes it at `location` (stfs_locate_new; label and folder are taken from
+ * there and left as they are). Returns 0, -ENOMEM or -errno.
+ */
+int stfs_model_new_empty(const char *source, const struct stfs_model_options *options,
+			 const struct stfs_location *location, struct stfs_model **ret_model);
 
 /* Frees a model and drops its files; takes NULL. */
 void stfs_model_free(struct stfs_model *model);

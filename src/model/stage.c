@@ -259,17 +259,6 @@ static int remove_dir(struct stfs_stage *stage)
 	return -errno;
 }
 
-/* A journal that was not there before, and is not ours: without a record it is what a making that failed left behind. */
-static int drop_unused_journal(struct stfs_stage *stage)
-{
-	/* Else of somebody who does not heed the lock. */
-	int r = stfs_journal_is_empty(stage->journal) ? stfs_stage_remove_name(stage, STFS_STAGE_JOURNAL) : -EEXIST;
-
-	stfs_journal_close(stage->journal);
-	stage->journal = NULL;
-	return r;
-}
-
 int stfs_stage_create(struct stfs_stage *stage)
 {
 	bool made = false;
@@ -278,8 +267,12 @@ int stfs_stage_create(struct stfs_stage *stage)
 	if (stage->journal)
 		return 0;
 	r = make_dir(stage, &made);
-	if (r == 0 && stage->journal)
-		r = drop_unused_journal(stage);
+	if (r == 0 && stage->journal) {
+		/* Of somebody who does not heed the lock, or left by a making that could not be undone: not to be written to. */
+		stfs_journal_close(stage->journal);
+		stage->journal = NULL;
+		return -EEXIST;
+	}
 	/* What a clearing that was cut short left must not be taken for part of the new journal. */
 	if (r == 0 && !made)
 		r = remove_rest(stage);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "quote.h"
 
@@ -97,10 +98,16 @@ static bool is_newer(struct timespec a, struct timespec b)
 static void judge_whole(struct stfs_view *view)
 {
 	struct stfs_attr *whole = &view->whole;
+	struct stat st;
 
 	*whole = (struct stfs_attr){
 		.type = STFS_NODE_FILE, .perm = 0666, .nlink = 1, .blksize = 4096, .uid = geteuid(), .gid = getegid(),
 	};
+	/* A model that is not there yet is as open as its folder. */
+	if (view->model->n_files == 0 && fstat(view->model->dir_fd, &st) == 0) {
+		whole->perm &= st.st_mode;
+		whole->mtime = st.st_mtim;
+	}
 	for (uint32_t i = 0; i < view->model->n_files; i++) {
 		const struct stfs_identity *file = stfs_snapshot_identity(view->model->files[i]);
 

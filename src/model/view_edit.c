@@ -43,9 +43,11 @@ static void report_no_stage(struct stfs_view *view, int error)
 
 int stfs_edit_make_stage(struct stfs_view *view)
 {
+	const struct stfs_journal *journal = stfs_stage_journal(view->stage);
 	int r;
 
-	if (stfs_stage_journal(view->stage))
+	/* One that could neither be begun nor removed is begun now. */
+	if (journal && !stfs_journal_is_empty(journal))
 		return 0;
 	r = stfs_stage_create(view->stage);
 	if (r < 0) {

@@ -442,7 +442,8 @@ int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag)
 		r = stfs_replay_start_journal(view->model, journal);
 	else
 		r = complete_journal(view);
-	if (r == 0 && replaying.seen_model)
+	/* Once a boot: a full disk must not hide what is staged on it. */
+	if (r == 0 && replaying.seen_model && !replaying.same_boot)
 		r = stfs_replay_mark_boot(journal);
 	return r < 0 ? r : stfs_stage_sweep(view->stage, is_staged_file, view);
 }

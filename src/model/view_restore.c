@@ -10,14 +10,17 @@
 static int restore_all(struct stfs_view *view, bool clear)
 {
 	struct stfs_tree old = view->tree;
+	bool gone = false;
 	int r;
 
 	view->tree = (struct stfs_tree){ 0 };
 	r = stfs_view_build_tree(view);
-	if (r == 0 && clear)
+	if (r == 0 && clear) {
 		r = stfs_stage_clear(view->stage); /* the next edit makes a new journal */
-	/* Without its journal nothing is staged any more, whatever is left in the directory. */
-	if (r < 0 && (!clear || stfs_stage_journal(view->stage) || !view->tree.nodes)) {
+		/* Without its journal nothing is staged any more, whatever is left in the directory. */
+		gone = !stfs_stage_journal(view->stage);
+	}
+	if (r < 0 && !gone) {
 		stfs_tree_fini(&view->tree);
 		view->tree = old;
 		return r;

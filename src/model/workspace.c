@@ -28,7 +28,8 @@ struct opening {
 	const struct stfs_workspace_options *options;
 	struct stfs_report *report;
 	struct stfs_location location; /* dir_fd is -1 until the source was found */
-	int lock_fd;                   /* what is locked: the file, or the folder of a sharded model */
+	bool is_new;                   /* it is not there yet, and is to be made */
+	int lock_fd;                   /* what is locked: the file, or the folder of a sharded model or a new one */
 	struct stfs_stage *stage;
 	struct stfs_workspace *workspace;
 };
@@ -44,6 +45,9 @@ void stfs_workspace_fini(struct stfs_workspace *workspace)
 {
 	stfs_view_free(workspace->view);
 	stfs_stage_free(workspace->stage);
+	if (workspace->made)
+		(void)rmdir(workspace->made);
+	free(workspace->made);
 	*workspace = (struct stfs_workspace){ 0 };
 }
 
@@ -73,12 +77,12 @@ static bool is_folder(const struct stfs_location *location)
 }
 
 /* Opens what stands for the model: its file, or its folder. */
-static int open_lock_fd(const struct stfs_location *location, struct stat *ret_st)
+static int open_lock_fd(const struct stfs_location *location, bool is_new, struct stat *ret_st)
 {
 	struct stfs_report quiet = { .emit = emit_nothing };
 	_cleanup_close_ int fd = -1;
 
-	if (!is_folder(location))
+	if (!is_folder(location) && !is_new)
 		return stfs_open_regular(location->dir_fd, location->files[0], &quiet, ret_st);
 	fd = fcntl(location->dir_fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0 || fstat(fd, ret_st) < 0)
@@ -86,17 +90,43 @@ static int open_lock_fd(const struct stfs_location *location, struct stat *ret_s
 	return stfs_steal_fd(&fd);
 }
 
-static int find(struct opening *opening)
+/* Remembers a directory that was made, by a name that holds wherever we go. */
+static int note_made(struct opening *opening, bool made)
+{
+	if (!made)
+		return 0;
+	free(opening->workspace->made);
+	opening->workspace->made = realpath(opening->source, NULL);
+	return opening->workspace->made ? 0 : -errno;
+}
+
+/* Finds the model, or the place of one that is to be made; says nothing. */
+static int locate(struct opening *opening, struct stfs_location *ret, bool *ret_new)
 {
 	struct stfs_report quiet = { .emit = emit_nothing };
+	bool made = false;
+	int r = stfs_locate(opening->source, opening->options->model.index, false, &quiet, ret);
+
+	*ret_new = false;
+	if (r == 0 || !opening->options->create)
+		return r;
+	r = stfs_locate_new(opening->source, &quiet, ret, &made);
+	if (r == 0)
+		r = note_made(opening, made);
+	*ret_new = r == 0;
+	return r;
+}
+
+static int find(struct opening *opening)
+{
 	struct stat st;
 
 	stfs_location_fini(&opening->location);
 	stfs_closep(&opening->lock_fd);
 	/* What there is to say about the source is said when it is opened. */
-	if (stfs_locate(opening->source, opening->options->model.index, false, &quiet, &opening->location) < 0)
+	if (locate(opening, &opening->location, &opening->is_new) < 0)
 		return -ENOENT;
-	opening->lock_fd = open_lock_fd(&opening->location, &st);
+	opening->lock_fd = open_lock_fd(&opening->location, opening->is_new, &st);
 	return opening->lock_fd < 0 ? -ENOENT : 0;
 }
 
@@ -104,13 +134,13 @@ static int find(struct opening *opening)
 static bool is_found_again(struct opening *opening)
 {
 	_cleanup_(stfs_location_fini) struct stfs_location now = { .dir_fd = -1 };
-	struct stfs_report quiet = { .emit = emit_nothing };
 	_cleanup_close_ int fd = -1;
 	struct stat old, new;
+	bool is_new;
 
-	if (stfs_locate(opening->source, opening->options->model.index, false, &quiet, &now) < 0)
+	if (locate(opening, &now, &is_new) < 0 || is_new != opening->is_new)
 		return false;
-	fd = open_lock_fd(&now, &new);
+	fd = open_lock_fd(&now, is_new, &new);
 	return fd >= 0 && fstat(opening->lock_fd, &old) == 0 && is_folder(&now) == is_folder(&opening->location) &&
 	       old.st_dev == new.st_dev && old.st_ino == new.st_ino;
 }
@@ -206,8 +236,12 @@ static int new_view(struct opening *opening)
 	const struct stfs_workspace_options *options = opening->options;
 	struct stfs_model *model;
 	struct stfs_diag diag = { 0 };
-	int r = stfs_model_open(opening->source, &options->model, opening->report, &model);
+	int r;
 
+	if (opening->is_new)
+		r = stfs_model_new_empty(opening->source, &options->model, &opening->location, &model);
+	else
+		r = stfs_model_open(opening->source, &options->model, opening->report, &model);
 	if (r < 0)
 		return r;
 	r = stfs_view_new(model, &options->view, options->log, &diag, &opening->workspace->view);
@@ -222,9 +256,11 @@ static bool is_locked_model(const struct opening *opening)
 	const struct stfs_model *model = stfs_view_model(opening->workspace->view);
 	struct stat locked, folder;
 
-	if (fstat(opening->lock_fd, &locked) < 0 || model->sharded != is_folder(&opening->location))
+	if (fstat(opening->lock_fd, &locked) < 0)
 		return false;
-	if (!model->sharded) {
+	if (!opening->is_new && model->sharded != is_folder(&opening->location))
+		return false;
+	if (!opening->is_new && !model->sharded) {
 		const struct stfs_identity *identity = stfs_snapshot_identity(model->files[0]);
 
 		return identity->dev == locked.st_dev && identity->ino == locked.st_ino;
@@ -266,6 +302,18 @@ static int attach(struct opening *opening)
 	return show_without(opening, r);
 }
 
+/* Says why a new model cannot be made. */
+static int say_why_not(const struct opening *opening)
+{
+	_cleanup_(stfs_location_fini) struct stfs_location location = { .dir_fd = -1 };
+	bool made = false;
+	int r = stfs_locate_new(opening->source, opening->report, &location, &made);
+
+	if (made)
+		(void)rmdir(opening->source);
+	return r < 0 ? r : -EAGAIN;
+}
+
 /* One try. -EAGAIN: the model was replaced meanwhile. */
 static int try_open(struct opening *opening)
 {
@@ -274,6 +322,8 @@ static int try_open(struct opening *opening)
 
 	if (r < 0 && r != -ENOENT)
 		return r;
+	if (found == -ENOENT && opening->options->create && access(opening->source, F_OK) < 0)
+		return say_why_not(opening);
 	r = new_view(opening);
 	if (r < 0)
 		return r;

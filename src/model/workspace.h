@@ -38,6 +38,7 @@ struct stfs_workspace {
 	enum stfs_workspace_state state;
 	struct stfs_diag why;     /* a sentence, for all states but the first two */
 	struct stfs_stage *stage; /* when stale or damaged: what is staged, locked, apart from the view; else NULL */
+	char *made;               /* a directory that was made for a new model, and goes if it is still empty in the end; or NULL */
 };
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Edits that tools make seldom, and what must come back of them. */
-#include "commit_fixture.h"
+#include "shard_fixture.h"
 #include "edit_fixture.h"
 #include "journal.h"
 #include "record.h"
@@ -586,6 +586,33 @@ START_TEST(large_key_as_scratch)
 }
 END_TEST
 
+START_TEST(keys_outlive_the_shard_they_were_in)
+{
+	struct maker maker = { 0 };
+
+	close_view();
+	ck_assert_int_eq(unlink(fixture_path("m.safetensors")), 0);
+	shards_make("");
+	maker_metadata(&maker, "{\"format\":\"pt\",\"only\":\"here\"}");
+	maker_tensor(&maker, "l0.w", "F32", "250", 1000);
+	maker_tensor(&maker, "l0.b", "U8", "10", 10);
+	maker_write(&maker, SHARD_1);
+	view = editing("");
+	edit_rm_tensor(view, "l0/w");
+	edit_rm_tensor(view, "l0/b");
+	edit_put(view, "__metadata__/new", "key");
+	commit(view);
+	for (int i = 0; i < 2; i++) {
+		ck_assert(!edit_there(view, "l0"));
+		edit_expect(view, "__metadata__/only", "here\n");
+		edit_expect(view, "__metadata__/new", "key\n");
+		edit_expect(view, "__metadata__/format", "pt\n");
+		stfs_view_free(view);
+		view = editing("");
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("edit_more");
@@ -617,6 +644,7 @@ int main(void)
 	tcase_add_test(tcase, many_files_come_and_go);
 	tcase_add_test(tcase, scratch_of_a_cut_tensor);
 	tcase_add_test(tcase, large_key_as_scratch);
+	tcase_add_test(tcase, keys_outlive_the_shard_they_were_in);
 	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);

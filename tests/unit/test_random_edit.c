@@ -155,6 +155,8 @@ static void fresh_tree(void)
 	add_tensor("a.b", "U8\n", "5\n", 24, 5);
 	add_tensor("a", "U8\n", "0\n", 29, 0);
 	add_tensor("big", "U8\n", "9000\n", 29, 9000);
+	add_tensor("c.w", "U8\n", "5000\n", 9029, 5000);
+	add_tensor("c.b", "U8\n", "7000\n", 14029, 7000);
 }
 
 static void make_model(enum stfs_layout layout)
@@ -167,6 +169,8 @@ static void make_model(enum stfs_layout layout)
 	maker_tensor(&maker, "a.b", "U8", "5", 5);
 	maker_tensor(&maker, "a", "U8", "0", 0);
 	maker_tensor(&maker, "big", "U8", "9000", 9000);
+	maker_tensor(&maker, "c.w", "U8", "5000", 5000);
+	maker_tensor(&maker, "c.b", "U8", "7000", 7000);
 	maker_write(&maker, "m.safetensors");
 	open_view(layout);
 	fresh_tree();
@@ -451,6 +455,9 @@ static void step_copy(void)
 	size_t written;
 	int r;
 
+	/* Mostly something large, which may be copied by reference. */
+	for (int i = 0; i < 20 && (!source || source->object->len < 5000); i++)
+		source = some_file();
 	target = find(path);
 	if (!source || (target && (!target->object || target->object == source->object)) || n_entries + 20 > ENTRIES_MAX)
 		return;
