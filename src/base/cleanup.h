@@ -30,12 +30,12 @@ static inline void stfs_closep(int *fd)
 #define _cleanup_close_ _cleanup_(stfs_closep)
 
 /* Hand a pointer over: yields its value and leaves NULL behind. */
-#define stfs_steal(ptr)                  \
-	({                               \
+#define stfs_steal(ptr)                       \
+	({                                    \
 		__typeof__(ptr) *_p = &(ptr); \
 		__typeof__(ptr) _v = *_p;     \
-		*_p = NULL;              \
-		_v;                      \
+		*_p = NULL;                   \
+		_v;                           \
 	})
 
 /* Hand a file descriptor over: yields its value and leaves -1 behind. */
@@ -48,9 +48,9 @@ static inline int stfs_steal_fd(int *fd)
 }
 
 /* Defines NAME##p, a cleanup function for a pointer whose destructor takes NULL. */
-#define STFS_DEFINE_CLEANUP(type, destructor)         \
-	static inline void destructor##p(type **p)    \
-	{                                             \
-		if (*p)                               \
-			destructor(*p);               \
+#define STFS_DEFINE_CLEANUP(type, destructor)      \
+	static inline void destructor##p(type **p) \
+	{                                          \
+		if (*p)                            \
+			destructor(*p);            \
 	}

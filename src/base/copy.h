@@ -10,9 +10,9 @@
 
 /* How bytes were moved; also counts them, for the report of a commit. Embedded, all zero at first. */
 struct stfs_copy_stats {
-	uint64_t cloned;    /* bytes shared with the source by the filesystem */
-	uint64_t in_kernel; /* bytes moved by copy_file_range */
-	uint64_t buffered;  /* bytes read and written by us */
+	uint64_t cloned;             /* bytes shared with the source by the filesystem */
+	uint64_t in_kernel;          /* bytes moved by copy_file_range */
+	uint64_t buffered;           /* bytes read and written by us */
 	bool no_clone, no_in_kernel; /* found not to work here: not tried again */
 };
 

@@ -20,7 +20,8 @@ struct stfs_os {
 	int (*fallocate)(void *user, int fd, int mode, off_t offset, off_t len);
 	int (*fsync)(void *user, int fd);
 	int (*fdatasync)(void *user, int fd);
-	int (*renameat2)(void *user, int old_dir, const char *old_name, int new_dir, const char *new_name, unsigned flags);
+	int (*renameat2)(void *user, int old_dir, const char *old_name, int new_dir, const char *new_name,
+			 unsigned flags);
 	int (*unlinkat)(void *user, int dir_fd, const char *name, int flags);
 	int (*mkdirat)(void *user, int dir_fd, const char *name, mode_t mode);
 	int (*fchmod)(void *user, int fd, mode_t mode);

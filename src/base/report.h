@@ -42,10 +42,10 @@ static inline bool stfs_report_count(struct stfs_report *report, enum stfs_sever
  * Reports one finding: report, severity, format and arguments. A macro, because a hostile file has millions of findings:
  * beyond STFS_REPORT_MAX of a severity they are only counted and the arguments (quoted names) are not even computed.
  */
-#define stfs_report_add(report, severity, ...)                                    \
-	do {                                                                      \
-		if (stfs_report_count((report), (severity)))                      \
-			stfs_report_emit((report), (severity), __VA_ARGS__);      \
+#define stfs_report_add(report, severity, ...)                               \
+	do {                                                                 \
+		if (stfs_report_count((report), (severity)))                 \
+			stfs_report_emit((report), (severity), __VA_ARGS__); \
 	} while (0)
 
 /* Short forms of stfs_report_add. */

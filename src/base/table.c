@@ -30,8 +30,8 @@ static struct stfs_table_slot *find_slot(const struct stfs_table *table, struct 
 	uint32_t mask = table->n_slots - 1;
 	uint32_t i = hash & mask;
 
-	while (table->slots[i].index && !(table->slots[i].hash == hash &&
-					  stfs_slice_equal(item_name(items, table->slots[i].index - 1), name)))
+	while (table->slots[i].index &&
+	       !(table->slots[i].hash == hash && stfs_slice_equal(item_name(items, table->slots[i].index - 1), name)))
 		i = (i + 1) & mask;
 	return &table->slots[i];
 }

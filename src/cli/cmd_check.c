@@ -181,8 +181,9 @@ const struct stfs_command stfs_cmd_check = {
 	.usage = "check [-q] [--json] [-o OPTIONS] PATH...",
 	.summary = "Judges models by the rules of the format and prints everything it finds",
 	.options = check_options,
-	.notes = "PATH is a file, or the directory of a sharded model. Only headers and indexes are read. The exit status is\n"
-		 "the worst of all paths; warnings alone do not make it fail.\n",
+	.notes =
+		"PATH is a file, or the directory of a sharded model. Only headers and indexes are read. The exit status is\n"
+		"the worst of all paths; warnings alone do not make it fail.\n",
 	.print_more = stfs_source_print_help,
 	.run = run_check,
 };

@@ -138,8 +138,9 @@ const struct stfs_command stfs_cmd_info = {
 	.usage = "info [--json] [-o OPTIONS] SOURCE",
 	.summary = "Shows what a model is: sizes, dtypes, metadata and modules, on one screen",
 	.options = info_options,
-	.notes = "Siblings that differ in a number only are one line, such as layers.{0..31}. COLUMNS and LINES set the\n"
-		 "screen's size; NO_COLOR, when set, turns colours off.\n",
+	.notes =
+		"Siblings that differ in a number only are one line, such as layers.{0..31}. COLUMNS and LINES set the\n"
+		"screen's size; NO_COLOR, when set, turns colours off.\n",
 	.print_more = stfs_source_print_help,
 	.run = run_info,
 };

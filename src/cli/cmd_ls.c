@@ -246,8 +246,9 @@ const struct stfs_command stfs_cmd_ls = {
 	.usage = "ls [-lh] [--json] [-o OPTIONS] SOURCE [PREFIX...]",
 	.summary = "Lists the tensors of a model, in the order of its bytes",
 	.options = ls_options,
-	.notes = "PREFIX, such as model.layers.0 or model/layers/0, selects that tensor or all below that module.\n"
-		 "A terminal is shown control characters of names as \\x escapes; files and pipes get names as they are.\n",
+	.notes =
+		"PREFIX, such as model.layers.0 or model/layers/0, selects that tensor or all below that module.\n"
+		"A terminal is shown control characters of names as \\x escapes; files and pipes get names as they are.\n",
 	.print_more = stfs_source_print_help,
 	.run = run_ls,
 };

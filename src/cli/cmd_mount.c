@@ -122,7 +122,8 @@ static int go_ready(struct mount *mount)
 			return stfs_exit_with(STFS_EXIT_OTHER, "cannot go into the background: %s", strerror(-r));
 		stfs_session_log_to_syslog();
 	}
-	stfs_log(mount->log, STFS_LOG_INFO, "mounted %s at %s%s", QUOTED(mount->source), QUOTED(mount->mountpoint->path),
+	stfs_log(mount->log, STFS_LOG_INFO, "mounted %s at %s%s", QUOTED(mount->source),
+		 QUOTED(mount->mountpoint->path),
 		 mount->workspace->state == STFS_WORKSPACE_WRITABLE ? "" : ", read-only");
 	stfs_daemon_report(&mount->report_fd, STFS_EXIT_OK);
 	return STFS_EXIT_OK;
@@ -205,17 +206,18 @@ static void explain_state(const struct mount *mount)
 	case STFS_WORKSPACE_UNFIT:
 		return;
 	case STFS_WORKSPACE_STALE:
-		n = asprintf(&text,
-			     "mounted read-only: %s; nothing is lost: 'safetensorsfs discard %s' drops them, 'safetensorsfs commit "
-			     "--output PATH' with the version they were made for takes them",
-			     workspace->why.text, QUOTED(source));
+		n = asprintf(
+			&text,
+			"mounted read-only: %s; nothing is lost: 'safetensorsfs discard %s' drops them, 'safetensorsfs commit "
+			"--output PATH' with the version they were made for takes them",
+			workspace->why.text, QUOTED(source));
 		break;
 	case STFS_WORKSPACE_HELD:
 		if (stfs_mountinfo_find_writable(source, &point) == 0) {
 			n = asprintf(&text, "mounted read-only: it is edited at %s", QUOTED(point));
 			break;
 		}
-		/* fallthrough */
+		__attribute__((fallthrough));
 	default:
 		n = asprintf(&text, "mounted read-only: %s", workspace->why.text);
 		break;
@@ -238,8 +240,8 @@ static int serve_at_mountpoint(struct mount *mount)
 
 	if (r < 0)
 		return stfs_exit_with(STFS_EXIT_SOURCE, "%s: %s", QUOTED(request->source), strerror(-r));
-	r = stfs_mountpoint_prepare(request->mountpoint, stfs_view_model(mount->workspace->view)->label, source, &mountpoint,
-				    &diag);
+	r = stfs_mountpoint_prepare(request->mountpoint, stfs_view_model(mount->workspace->view)->label, source,
+				    &mountpoint, &diag);
 	if (r < 0)
 		return stfs_exit_with(r == -ENOMEM ? STFS_EXIT_OTHER : STFS_EXIT_MOUNTPOINT, "%s",
 				      *diag.text ? diag.text : strerror(-r));

@@ -303,8 +303,9 @@ static int add_range(const struct walk *walk, struct range range, unsigned depth
 	/* A tree of several levels that does not fit is not wanted at all. */
 	for (size_t i = 0; i < children.n && (walk->max_depth == 1 || walk->out->more == 0); i++) {
 		const struct child *child = &children.items[i];
-		_cleanup_(module_fini) struct stfs_module module = {
-			.depth = depth, .count = times * child->count, .bytes = child->bytes };
+		_cleanup_(module_fini) struct stfs_module module = { .depth = depth,
+								     .count = times * child->count,
+								     .bytes = child->bytes };
 		struct range below = range_below(walk, range.prefix, child);
 		uint64_t count;
 

@@ -22,7 +22,7 @@ struct stfs_module {
 struct stfs_modules {
 	struct stfs_module *lines;
 	size_t n, cap;
-	size_t max; /* lines there is room for */
+	size_t max;          /* lines there is room for */
 	uint64_t more;       /* lines that did not fit, when not even the top level does */
 	uint64_t more_bytes; /* what they stand for, all in all */
 };
@@ -31,7 +31,8 @@ struct stfs_modules {
  * Makes the tree of `model` (borrowed during the call), as deep as fits into `max_lines` (1 or more). Returns 0 or
  * -ENOMEM. The caller calls stfs_modules_fini.
  */
-int stfs_modules_init(const struct stfs_model *model, size_t max_lines, struct stfs_modules *ret_modules) STFS_MUST_CHECK;
+int stfs_modules_init(const struct stfs_model *model, size_t max_lines, struct stfs_modules *ret_modules)
+	STFS_MUST_CHECK;
 
 /* Releases the memory. */
 void stfs_modules_fini(struct stfs_modules *modules);

@@ -24,5 +24,5 @@ size_t stfs_term_width(struct stfs_slice s);
 /*
  * Appends foreign text with its escapes, cut to `columns` with an ellipsis when it is longer. Returns 0 or -ENOMEM.
  */
-int stfs_term_append_cut(const struct stfs_term *term, struct stfs_buf *buf, struct stfs_slice s,
-			 size_t columns) STFS_MUST_CHECK;
+int stfs_term_append_cut(const struct stfs_term *term, struct stfs_buf *buf, struct stfs_slice s, size_t columns)
+	STFS_MUST_CHECK;

@@ -35,9 +35,10 @@ enum stfs_dtype {
 };
 
 struct stfs_dtype_info {
-	const char *name;  /* as written in a header, "BF16" */
-	const char *descr; /* NumPy's descr, "<f4"; "<V2", "|V1" where NumPy has no such type; NULL for sub-byte types */
-	uint8_t bits;      /* of one element */
+	const char *name; /* as written in a header, "BF16" */
+	/* NumPy's descr, "<f4"; "<V2", "|V1" where NumPy has no such type; NULL for sub-byte types */
+	const char *descr;
+	uint8_t bits; /* of one element */
 };
 
 /* The row of a dtype; static storage. */

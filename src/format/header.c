@@ -33,9 +33,12 @@ int stfs_header_length(const uint8_t word[8], uint64_t file_size, struct stfs_re
 	for (unsigned i = 0; i < 8; i++)
 		n |= (uint64_t)word[i] << (8 * i);
 	if (n > STFS_HEADER_MAX) {
-		stfs_violation(report, "header too large: its length word says %" PRIu64 " bytes, the limit is %" PRIu64 "%s", n,
-			       STFS_HEADER_MAX,
-			       __builtin_bswap64(n) <= file_size - 8 ? " (is it big-endian? the format is little-endian)" : "");
+		stfs_violation(report,
+			       "header too large: its length word says %" PRIu64 " bytes, the limit is %" PRIu64 "%s",
+			       n, STFS_HEADER_MAX,
+			       __builtin_bswap64(n) <= file_size - 8 ?
+				       " (is it big-endian? the format is little-endian)" :
+				       "");
 		return -EBADMSG;
 	}
 	if (n > file_size - 8) {
@@ -192,8 +195,9 @@ static int parse_padding(struct stfs_header_parser *parser)
 		return stfs_header_grammar_error(parser);
 	}
 	stfs_report_add(parser->report, parser->flags & STFS_LAX ? STFS_WARNING : STFS_VIOLATION,
-			"header is padded with %zu NUL bytes from byte %zu on: expected spaces%s", (size_t)(p - json->p),
-			(size_t)(json->p - json->text), parser->flags & STFS_LAX ? "" : " (-o lax reads it all the same)");
+			"header is padded with %zu NUL bytes from byte %zu on: expected spaces%s",
+			(size_t)(p - json->p), (size_t)(json->p - json->text),
+			parser->flags & STFS_LAX ? "" : " (-o lax reads it all the same)");
 	return parser->flags & STFS_LAX ? 0 : -EBADMSG;
 }
 
@@ -205,7 +209,8 @@ static int parse_text(struct stfs_header_parser *parser)
 	int r;
 
 	if (bad < text.len) {
-		stfs_violation(parser->report, "invalid UTF-8 in header: byte 0x%02X at byte %zu", (uint8_t)text.p[bad], bad);
+		stfs_violation(parser->report, "invalid UTF-8 in header: byte 0x%02X at byte %zu", (uint8_t)text.p[bad],
+			       bad);
 		return -EBADMSG;
 	}
 	stfs_json_init(&parser->json, text);

@@ -33,16 +33,16 @@ struct stfs_metadata_entry {
 
 /* A validated header: immutable, owns its text. */
 struct stfs_header {
-	char *text;                           /* the JSON as read, `text_len` bytes */
+	char *text; /* the JSON as read, `text_len` bytes */
 	size_t text_len;
-	uint64_t data_size;                   /* bytes after the header that belong to tensors */
-	struct stfs_tensor *tensors;          /* sorted by (begin, end), equal ones as in the header */
+	uint64_t data_size;          /* bytes after the header that belong to tensors */
+	struct stfs_tensor *tensors; /* sorted by (begin, end), equal ones as in the header */
 	uint32_t n_tensors;
 	struct stfs_metadata_entry *metadata; /* in the order of the header */
 	uint32_t n_metadata;
-	bool has_metadata;                    /* `__metadata__` was there, and not null */
-	struct stfs_decoded *decoded;         /* strings that had escapes */
-	struct stfs_table names, keys;        /* by name into tensors, by key into metadata */
+	bool has_metadata;             /* `__metadata__` was there, and not null */
+	struct stfs_decoded *decoded;  /* strings that had escapes */
+	struct stfs_table names, keys; /* by name into tensors, by key into metadata */
 };
 
 /* Flags of stfs_header_parse. */

@@ -34,8 +34,8 @@ static int skip_wrong_value(struct stfs_header_parser *parser, const struct stfs
 	if (stfs_json_skip(&parser->json) < 0)
 		return stfs_header_grammar_error(parser);
 	parser->broken_entry = true;
-	stfs_violation(parser->report, "tensor %s: expected %s, found %s: %s", stfs_quote(tensor->name).text, what, kind,
-		       stfs_quote((struct stfs_slice){ start, (size_t)(parser->json.p - start) }).text);
+	stfs_violation(parser->report, "tensor %s: expected %s, found %s: %s", stfs_quote(tensor->name).text, what,
+		       kind, stfs_quote((struct stfs_slice){ start, (size_t)(parser->json.p - start) }).text);
 	return 0;
 }
 
@@ -145,8 +145,8 @@ int stfs_header_parse_entry(struct stfs_header_parser *parser, struct stfs_tenso
 		if (seen & 1u << i)
 			continue;
 		parser->broken_entry = true;
-		stfs_violation(parser->report, "tensor %s: expected a field %s, found none", stfs_quote(tensor->name).text,
-			       field_names[i]);
+		stfs_violation(parser->report, "tensor %s: expected a field %s, found none",
+			       stfs_quote(tensor->name).text, field_names[i]);
 	}
 	return 0;
 }

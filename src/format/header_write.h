@@ -6,8 +6,8 @@
 #include "header.h"
 
 /* Appends the text of `entries` (borrowed, any order) as the `__metadata__` object. Returns 0 or -ENOMEM. */
-int stfs_header_write_metadata(struct stfs_buf *buf, const struct stfs_metadata_entry *entries,
-			       uint32_t n) STFS_MUST_CHECK;
+int stfs_header_write_metadata(struct stfs_buf *buf, const struct stfs_metadata_entry *entries, uint32_t n)
+	STFS_MUST_CHECK;
 
 /* Appends one tensor as `"name":{"dtype":…,"shape":[…],"data_offsets":[…]}`. Returns 0 or -ENOMEM. */
 int stfs_header_write_tensor(struct stfs_buf *buf, const struct stfs_tensor *tensor) STFS_MUST_CHECK;

@@ -86,7 +86,8 @@ static int intern_file(struct parser *parser, struct stfs_slice name, uint32_t *
 		*ret = at;
 		return 0;
 	}
-	r = stfs_array_grow((void **)&index->files, index->n_files, &parser->files_cap, FILES_MAX, sizeof(*index->files));
+	r = stfs_array_grow((void **)&index->files, index->n_files, &parser->files_cap, FILES_MAX,
+			    sizeof(*index->files));
 	if (r < 0)
 		return r;
 	index->files[index->n_files] = name;
@@ -118,9 +119,10 @@ static int parse_file(struct parser *parser, struct stfs_slice tensor)
 		return r;
 	error = stfs_index_file_error(file);
 	if (error) {
-		stfs_violation(parser->report,
-			       "weight_map: tensor %s: expected the plain name of a .safetensors file, found %s, which %s",
-			       stfs_quote(tensor).text, stfs_quote(file).text, error);
+		stfs_violation(
+			parser->report,
+			"weight_map: tensor %s: expected the plain name of a .safetensors file, found %s, which %s",
+			stfs_quote(tensor).text, stfs_quote(file).text, error);
 		return 0;
 	}
 	return intern_file(parser, file, &index->entries[index->n_entries].file);
@@ -132,7 +134,7 @@ static int parse_entry(struct parser *parser)
 	struct stfs_json_string literal;
 	struct stfs_slice tensor;
 	int r = stfs_array_grow((void **)&index->entries, index->n_entries, &parser->entries_cap, ENTRIES_MAX,
-			   sizeof(*index->entries));
+				sizeof(*index->entries));
 
 	if (r < 0)
 		return r;
@@ -142,8 +144,8 @@ static int parse_entry(struct parser *parser)
 	if (r < 0)
 		return r;
 	index->entries[index->n_entries] = (struct stfs_index_entry){ .tensor = tensor };
-	r = stfs_table_insert(&index->names,
-			      (struct stfs_table_items){ index->entries, sizeof(*index->entries) }, index->n_entries);
+	r = stfs_table_insert(&index->names, (struct stfs_table_items){ index->entries, sizeof(*index->entries) },
+			      index->n_entries);
 	if (r == -EEXIST) {
 		stfs_violation(parser->report, "weight_map: duplicate name %s", stfs_quote(tensor).text);
 		return skip_value(parser);
@@ -163,7 +165,8 @@ static int parse_weight_map(struct parser *parser)
 		stfs_violation(parser->report, "duplicate key weight_map");
 	parser->has_map = true;
 	if (stfs_json_peek(&parser->json) != '{') {
-		stfs_violation(parser->report, "weight_map: expected an object of tensor names and file names, found %s",
+		stfs_violation(parser->report,
+			       "weight_map: expected an object of tensor names and file names, found %s",
 			       stfs_json_kind(&parser->json));
 		return skip_value(parser);
 	}
@@ -305,8 +308,8 @@ int stfs_index_parse(char *text, size_t len, struct stfs_report *report, struct 
 
 const struct stfs_index_entry *stfs_index_find(const struct stfs_index *index, struct stfs_slice tensor)
 {
-	uint32_t i = stfs_table_find(&index->names, (struct stfs_table_items){ index->entries, sizeof(*index->entries) },
-				     tensor);
+	uint32_t i = stfs_table_find(&index->names,
+				     (struct stfs_table_items){ index->entries, sizeof(*index->entries) }, tensor);
 
 	return i == STFS_TABLE_NONE ? NULL : &index->entries[i];
 }

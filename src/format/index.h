@@ -23,15 +23,15 @@ struct stfs_index {
 	char *text;
 	struct stfs_index_entry *entries; /* in the order of the text */
 	uint32_t n_entries;
-	struct stfs_slice *files;         /* proven plain relative names, each once, in order of first use */
+	struct stfs_slice *files; /* proven plain relative names, each once, in order of first use */
 	uint32_t n_files;
 	bool has_total_size;
-	double total_size;                /* as written; stale or a float in real files */
+	double total_size; /* as written; stale or a float in real files */
 	bool has_total_parameters;
 	double total_parameters;
-	struct stfs_slice metadata;       /* text of the `metadata` object, empty when absent */
+	struct stfs_slice metadata; /* text of the `metadata` object, empty when absent */
 	struct stfs_decoded *decoded;
-	struct stfs_table names;          /* by tensor into entries */
+	struct stfs_table names; /* by tensor into entries */
 };
 
 /*

@@ -23,8 +23,8 @@ STFS_DEFINE_CLEANUP(struct stfs_decoded, stfs_decoded_free)
  * The unescaped bytes of a validated string literal: borrowed from the text when it has no escape, else owned by
  * `decoded`. Returns 0, -EBADMSG for an escape json-c cannot decode, or -ENOMEM.
  */
-int stfs_json_decode(struct stfs_decoded *decoded, const struct stfs_json_string *string,
-		     struct stfs_slice *ret) STFS_MUST_CHECK;
+int stfs_json_decode(struct stfs_decoded *decoded, const struct stfs_json_string *string, struct stfs_slice *ret)
+	STFS_MUST_CHECK;
 
 /* The double that a validated JSON number stands for; false when `text` is no number. */
 bool stfs_json_decode_number(struct stfs_slice text, double *ret);

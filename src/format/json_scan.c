@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 void stfs_json_init(struct stfs_json *json, struct stfs_slice text)
 {
 	*json = (struct stfs_json){ .text = text.p, .p = text.p, .end = text.p + text.len };
@@ -35,8 +34,8 @@ int stfs_json_fail(struct stfs_json *json, const char *what)
 	char found[16];
 
 	describe_place(json, found);
-	stfs_diag_set(&json->error, "invalid JSON at byte %zu: expected %s, found %s", (size_t)(json->p - json->text), what,
-		      found);
+	stfs_diag_set(&json->error, "invalid JSON at byte %zu: expected %s, found %s", (size_t)(json->p - json->text),
+		      what, found);
 	return -EBADMSG;
 }
 
@@ -135,7 +134,8 @@ static bool has_special(uint64_t word)
 {
 	uint64_t quote = word ^ EACH('"'), backslash = word ^ EACH('\\');
 
-	return (((word - EACH(0x20)) & ~word) | ((quote - EACH(1)) & ~quote) | ((backslash - EACH(1)) & ~backslash)) & EACH(0x80);
+	return (((word - EACH(0x20)) & ~word) | ((quote - EACH(1)) & ~quote) | ((backslash - EACH(1)) & ~backslash)) &
+	       EACH(0x80);
 }
 
 /* Steps over bytes of a string that stand for themselves, eight at a time. */

@@ -83,7 +83,8 @@ static void check_extent(const struct stfs_tensor *tensor, struct stfs_report *r
 			       stfs_quote(tensor->name).text, describe_type(tensor).text, bits);
 	} else if (tensor->end >= tensor->begin && tensor->end - tensor->begin != bits / 8) {
 		stfs_violation(report,
-			       "tensor %s: %s needs %" PRIu64 " bytes, data_offsets [%" PRIu64 ",%" PRIu64 "] hold %" PRIu64,
+			       "tensor %s: %s needs %" PRIu64 " bytes, data_offsets [%" PRIu64 ",%" PRIu64
+			       "] hold %" PRIu64,
 			       stfs_quote(tensor->name).text, describe_type(tensor).text, bits / 8, tensor->begin,
 			       tensor->end, tensor->end - tensor->begin);
 	}
@@ -94,18 +95,21 @@ static void check_begin(const struct stfs_tensor *tensor, const struct stfs_tens
 			struct stfs_report *report)
 {
 	if (tensor->end < tensor->begin)
-		stfs_violation(report, "invalid offset for tensor %s: data_offsets [%" PRIu64 ",%" PRIu64 "] end before they begin",
+		stfs_violation(report,
+			       "invalid offset for tensor %s: data_offsets [%" PRIu64 ",%" PRIu64
+			       "] end before they begin",
 			       stfs_quote(tensor->name).text, tensor->begin, tensor->end);
 	else if (tensor->begin > expected)
 		stfs_violation(report,
-			       "invalid offset for tensor %s: expected to begin at %" PRIu64 ", found %" PRIu64 " (%" PRIu64
-			       " bytes belong to no tensor)",
+			       "invalid offset for tensor %s: expected to begin at %" PRIu64 ", found %" PRIu64
+			       " (%" PRIu64 " bytes belong to no tensor)",
 			       stfs_quote(tensor->name).text, expected, tensor->begin, tensor->begin - expected);
 	else if (tensor->begin < expected)
 		stfs_violation(report,
 			       "invalid offset for tensor %s: expected to begin at %" PRIu64 ", found %" PRIu64
 			       " (its bytes overlap those of tensor %s)",
-			       stfs_quote(tensor->name).text, expected, tensor->begin, previous ? stfs_quote(previous->name).text : "none");
+			       stfs_quote(tensor->name).text, expected, tensor->begin,
+			       previous ? stfs_quote(previous->name).text : "none");
 }
 
 /* Rule 11: the last tensor ends where the file ends. */

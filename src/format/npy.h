@@ -20,7 +20,7 @@ struct stfs_npy {
 	uint64_t header_size; /* bytes before the data */
 	bool has_dtype;       /* false for "|V1", which names no dtype of ours */
 	enum stfs_dtype dtype;
-	uint64_t shape[64];   /* NumPy's own limit is 64 dimensions */
+	uint64_t shape[64]; /* NumPy's own limit is 64 dimensions */
 	uint32_t rank;
 };
 

@@ -29,7 +29,9 @@ static const struct magic {
 	{ "\x93NUMPY", 6, false, "a NumPy .npy file under another name" },
 	{ "\x1f\x8b", 2, false, "a gzip archive: unpack it first" },
 	{ "\x28\xb5\x2f\xfd", 4, false, "a zstd archive: unpack it first" },
-	{ "\x7f" "ELF", 4, false, "an ELF program" },
+	{ "\x7f"
+	  "ELF",
+	  4, false, "an ELF program" },
 };
 
 static bool starts_with_text(const uint8_t *head, size_t len, const struct magic *magic)

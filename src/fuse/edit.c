@@ -10,7 +10,8 @@
 #include "io.h"
 #include "ops.h"
 
-#define MEMORY_MAX (64u << 20) /* bytes of parked data kept in memory; more goes to a file, which a busy disk makes slow */
+#define MEMORY_MAX \
+	(64u << 20) /* bytes of parked data kept in memory; more goes to a file, which a busy disk makes slow */
 
 /* A request that waits, with copies of all it points to. */
 struct stfs_parked {
@@ -61,7 +62,8 @@ static bool spill(struct stfs_parking *parking, struct stfs_parked *parked)
 	if (parking->spill_fd < 0)
 		return false;
 	for (size_t done = 0; done < parked->edit.size;) {
-		ssize_t n = pwrite(parking->spill_fd, parked->edit.data + done, parked->edit.size - done, (off_t)(offset + done));
+		ssize_t n = pwrite(parking->spill_fd, parked->edit.data + done, parked->edit.size - done,
+				   (off_t)(offset + done));
 
 		if (n <= 0 && errno != EINTR)
 			return false;
@@ -174,7 +176,8 @@ static void run_parked(struct stfs_front *front, struct stfs_parked *parked)
 
 	if (parked->edit.size && !parked->data) {
 		data = malloc(parked->edit.size);
-		r = data ? stfs_pread_full(front->parking.spill_fd, data, parked->edit.size, parked->spill_offset) : -ENOMEM;
+		r = data ? stfs_pread_full(front->parking.spill_fd, data, parked->edit.size, parked->spill_offset) :
+			   -ENOMEM;
 		parked->edit.data = data;
 	}
 	if (r == 0)

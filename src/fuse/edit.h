@@ -38,8 +38,8 @@ struct stfs_parking {
 	pthread_mutex_t lock; /* protects what follows; nothing is locked under it */
 	bool closed;          /* a commit runs: edits wait */
 	struct stfs_parked *first, **last;
-	size_t bytes;         /* of data that waits in memory */
-	int spill_fd;         /* a nameless file for what is too much, -1 as long as there is none */
+	size_t bytes; /* of data that waits in memory */
+	int spill_fd; /* a nameless file for what is too much, -1 as long as there is none */
 	uint64_t spill_end;
 };
 

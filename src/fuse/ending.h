@@ -14,11 +14,11 @@ struct stfs_front;
 
 /* Embedded, all zero at first; the descriptors count only while `started`. */
 struct stfs_ending {
-	struct stfs_front *front;  /* borrowed, as the session */
+	struct stfs_front *front; /* borrowed, as the session */
 	struct fuse_session *fuse;
-	pthread_t thread, server;  /* ours, and the one that runs the loop */
+	pthread_t thread, server; /* ours, and the one that runs the loop */
 	int signal_fd, stop_fd;
-	atomic_bool served;        /* the loop has ended */
+	atomic_bool served; /* the loop has ended */
 	bool started;
 };
 

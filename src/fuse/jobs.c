@@ -15,7 +15,7 @@ struct stfs_job {
 	struct stfs_job *next;
 	fuse_req_t req;
 	enum stfs_control_kind kind;
-	size_t size; /* of the write, which is what its answer says */
+	size_t size;                       /* of the write, which is what its answer says */
 	struct stfs_commit_options commit; /* borrows from the text */
 	char text[];
 };
@@ -68,14 +68,17 @@ static int describe_commit(struct stfs_buf *text, const struct stfs_commit_resul
 	if (dry_run)
 		return stfs_buf_printf(text, "would write %u %s, %" PRIu64 " bytes\n", result->files,
 				       result->files == 1 ? "file" : "files", result->bytes);
-	r = stfs_buf_printf(text, "wrote %u %s, %" PRIu64 " bytes (%" PRIu64 " cloned, %" PRIu64 " copied in the kernel, %" PRIu64
-				  " copied) in %.2f s\n",
-			    result->files, result->files == 1 ? "file" : "files", result->bytes, stats->cloned, stats->in_kernel,
-			    stats->buffered, result->seconds);
+	r = stfs_buf_printf(text,
+			    "wrote %u %s, %" PRIu64 " bytes (%" PRIu64 " cloned, %" PRIu64
+			    " copied in the kernel, %" PRIu64 " copied) in %.2f s\n",
+			    result->files, result->files == 1 ? "file" : "files", result->bytes, stats->cloned,
+			    stats->in_kernel, stats->buffered, result->seconds);
 	if (r == 0 && result->link_replaced)
-		r = stfs_buf_append_str(text, "its link into a cache is a file of its own now, and the cached file was not touched\n");
+		r = stfs_buf_append_str(
+			text, "its link into a cache is a file of its own now, and the cached file was not touched\n");
 	if (r == 0 && result->not_durable)
-		r = stfs_buf_append_str(text, "warning: the folder could not be synced; a power cut now may undo the commit\n");
+		r = stfs_buf_append_str(
+			text, "warning: the folder could not be synced; a power cut now may undo the commit\n");
 	return r;
 }
 
@@ -122,9 +125,9 @@ static int discard_one(struct stfs_front *front, struct stfs_slice path, struct 
 	r = stfs_view_discard(front->view, path, &diag);
 	if (r < 0)
 		(void)!stfs_buf_printf(text, "%s: %s\n", path.len ? stfs_quote(path).text : "all",
-				       *diag.text	? diag.text :
-				       r == -ENOENT	? "there is nothing of that path" :
-							  strerror(-r));
+				       *diag.text   ? diag.text :
+				       r == -ENOENT ? "there is nothing of that path" :
+						      strerror(-r));
 	return r;
 }
 

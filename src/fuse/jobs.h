@@ -35,7 +35,8 @@ int stfs_jobs_start(struct stfs_front *front, struct fuse_session *fuse);
  * Takes over a write of `data` (borrowed) to the control file of that kind; one that makes no sense is answered at once, with
  * EINVAL.
  */
-void stfs_jobs_add(struct stfs_front *front, fuse_req_t req, enum stfs_control_kind kind, const char *data, size_t size);
+void stfs_jobs_add(struct stfs_front *front, fuse_req_t req, enum stfs_control_kind kind, const char *data,
+		   size_t size);
 
 /*
  * Writes back what clients have changed in mapped files. Requests must be served meanwhile, by other threads.

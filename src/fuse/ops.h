@@ -124,7 +124,8 @@ void stfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void stfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void stfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length, struct fuse_file_info *fi);
 void stfs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t offset_in, struct fuse_file_info *fi_in,
-			     fuse_ino_t ino_out, off_t offset_out, struct fuse_file_info *fi_out, size_t len, int flags);
+			     fuse_ino_t ino_out, off_t offset_out, struct fuse_file_info *fi_out, size_t len,
+			     int flags);
 
 /* Answers an open with `file`, which is handed over; `created` has the attributes of one that was just made, else NULL. */
 void stfs_reply_opened(fuse_req_t req, struct stfs_handle *init, const struct stfs_attr *created,

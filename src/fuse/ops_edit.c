@@ -30,7 +30,8 @@ static int run_mkdir(struct stfs_front *front, const struct stfs_edit *edit)
 {
 	struct fuse_entry_param entry;
 	struct stfs_attr attr;
-	int r = stfs_view_mkdir(front->view, edit->ino, stfs_slice_of(edit->name), edit->mode, owner_of(edit->req), &attr);
+	int r = stfs_view_mkdir(front->view, edit->ino, stfs_slice_of(edit->name), edit->mode, owner_of(edit->req),
+				&attr);
 
 	if (r < 0)
 		return finish(edit, r);
@@ -63,7 +64,8 @@ static int run_rmdir(struct stfs_front *front, const struct stfs_edit *edit)
 
 void stfs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	stfs_edit_run(stfs_front_of(req), &(struct stfs_edit){ .req = req, .run = run_rmdir, .ino = parent, .name = name });
+	stfs_edit_run(stfs_front_of(req),
+		      &(struct stfs_edit){ .req = req, .run = run_rmdir, .ino = parent, .name = name });
 }
 
 static int run_rename(struct stfs_front *front, const struct stfs_edit *edit)
@@ -111,8 +113,8 @@ static int run_create(struct stfs_front *front, const struct stfs_edit *edit)
 	struct fuse_file_info fi = edit->fi;
 	struct stfs_handle init = { .writable = true };
 	struct stfs_attr attr;
-	int r = stfs_view_create(front->view, edit->ino, stfs_slice_of(edit->name), edit->mode, owner_of(edit->req), &attr,
-				 &init.file);
+	int r = stfs_view_create(front->view, edit->ino, stfs_slice_of(edit->name), edit->mode, owner_of(edit->req),
+				 &attr, &init.file);
 
 	if (r == -EEXIST && !(fi.flags & O_EXCL))
 		r = open_existing(front, edit, &attr, &init.file);
@@ -196,8 +198,8 @@ void stfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
 		return;
 	}
 	/* A time of access is not kept. */
-	if (kind != STFS_CONTROL_NONE ||
-	    (front->writable && !change.set_perm && !change.set_uid && !change.set_gid && !change.set_mtime && !change.set_size)) {
+	if (kind != STFS_CONTROL_NONE || (front->writable && !change.set_perm && !change.set_uid && !change.set_gid &&
+					  !change.set_mtime && !change.set_size)) {
 		stfs_op_getattr(req, ino, fi);
 		return;
 	}

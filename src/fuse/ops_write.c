@@ -132,7 +132,8 @@ void stfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	(void)ino;
 	if (handle->writable)
-		stfs_edit_run(stfs_front_of(req), &(struct stfs_edit){ .req = req, .run = run_flush, .handle = handle });
+		stfs_edit_run(stfs_front_of(req),
+			      &(struct stfs_edit){ .req = req, .run = run_flush, .handle = handle });
 	else
 		stfs_reply(req, 0);
 }
@@ -173,7 +174,8 @@ void stfs_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, o
 static int run_copy(struct stfs_front *front, const struct stfs_edit *edit)
 {
 	uint64_t copied;
-	int r = stfs_file_copy(edit->source->file, edit->source_offset, edit->handle->file, edit->offset, edit->len, &copied);
+	int r = stfs_file_copy(edit->source->file, edit->source_offset, edit->handle->file, edit->offset, edit->len,
+			       &copied);
 
 	(void)front;
 	if (r == -EBUSY)

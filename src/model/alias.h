@@ -13,7 +13,7 @@
 
 /* A symlink in directory `dir` to `node`; both are ids of the tree. */
 struct stfs_alias {
-	uint64_t id;    /* its own number; never 0 */
+	uint64_t id; /* its own number; never 0 */
 	uint64_t dir;
 	uint64_t node;
 	uint64_t count; /* lookups not yet forgotten */

@@ -184,8 +184,8 @@ static bool is_untouched(const struct stfs_collecting *collecting, const struct 
 	struct stfs_run run;
 
 	return tensor->entry != STFS_ENTRY_NONE && stfs_content_run(tensor->data, &run) &&
-	       run.file == stfs_model_file(model, tensor->entry) && run.begin == stfs_model_offset(model, tensor->entry) &&
-	       run.size == tensor->size;
+	       run.file == stfs_model_file(model, tensor->entry) &&
+	       run.begin == stfs_model_offset(model, tensor->entry) && run.size == tensor->size;
 }
 
 /* What a tensor differs in from the one whose place it takes. */
@@ -244,8 +244,8 @@ static int collect_dir(struct stfs_collecting *collecting, uint32_t node)
 	const struct stfs_node *n = &collecting->view->tree.nodes[node];
 	struct stfs_staged_tensor tensor = { .entry = n->entry, .ino = stfs_view_place(collecting->view, node).ino };
 	bool generated = n->entry != STFS_NODE_NONE && !n->explicit_slots;
-	int r = stfs_array_grow((void **)&changes->tensors, changes->n_tensors, &collecting->tensors_cap, STFS_NODES_MAX,
-				sizeof(*changes->tensors));
+	int r = stfs_array_grow((void **)&changes->tensors, changes->n_tensors, &collecting->tensors_cap,
+				STFS_NODES_MAX, sizeof(*changes->tensors));
 
 	if (r < 0)
 		return r;
@@ -282,8 +282,8 @@ static int collect_scratch(struct stfs_collecting *collecting, uint32_t node)
 {
 	struct stfs_changes *changes = collecting->changes;
 	_cleanup_buf_ struct stfs_buf path = { 0 };
-	int r = stfs_array_grow((void **)&changes->scratch, changes->n_scratch, &collecting->scratch_cap, STFS_NODES_MAX,
-				sizeof(*changes->scratch));
+	int r = stfs_array_grow((void **)&changes->scratch, changes->n_scratch, &collecting->scratch_cap,
+				STFS_NODES_MAX, sizeof(*changes->scratch));
 
 	if (r == 0)
 		r = stfs_tree_path(&collecting->view->tree, STFS_NODE_ROOT, node, &path);

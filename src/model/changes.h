@@ -45,16 +45,16 @@ struct stfs_staged_key {
 struct stfs_changes {
 	struct stfs_staged_tensor *tensors; /* in the order of the model, new ones last */
 	uint32_t n_tensors;
-	uint32_t *deleted;                  /* entries of the model that are gone */
+	uint32_t *deleted; /* entries of the model that are gone */
 	uint32_t n_deleted;
-	struct stfs_staged_key *keys;       /* in the order of the tree */
+	struct stfs_staged_key *keys; /* in the order of the tree */
 	uint32_t n_keys;
 	struct stfs_slice *deleted_keys;
 	uint32_t n_deleted_keys;
-	struct stfs_slice *scratch;         /* paths of files that are never committed */
+	struct stfs_slice *scratch; /* paths of files that are never committed */
 	uint32_t n_scratch;
 	bool metadata_changed;
-	uint32_t n_changed;                 /* tensors, keys and deletions that differ from the model */
+	uint32_t n_changed; /* tensors, keys and deletions that differ from the model */
 	uint32_t n_problems;
 	struct stfs_arena strings;
 };

@@ -31,7 +31,8 @@ static int read_key(struct stfs_collecting *collecting, uint32_t node, struct st
 	if (r == 0)
 		r = stfs_arena_copy(&collecting->changes->strings, stfs_buf_slice(&name), &key->key);
 	if (r == 0)
-		r = stfs_arena_copy(&collecting->changes->strings, stfs_value_of_text(stfs_buf_slice(&text)), &key->value);
+		r = stfs_arena_copy(&collecting->changes->strings, stfs_value_of_text(stfs_buf_slice(&text)),
+				    &key->value);
 	if (r < 0)
 		return r;
 	if (stfs_utf8_invalid(key->value) < key->value.len)
@@ -73,7 +74,10 @@ static int keep_key(struct stfs_collecting *collecting, const struct stfs_metada
 
 	if (r == 0)
 		changes->keys[changes->n_keys++] = (struct stfs_staged_key){
-			entry->key, entry->value, .before = entry->value, .in_model = true,
+			entry->key,
+			entry->value,
+			.before = entry->value,
+			.in_model = true,
 		};
 	return r;
 }

@@ -68,7 +68,8 @@ static int append_key(struct stfs_buf *buf, const struct stfs_staged_key *key)
 		return r < 0 ? r : stfs_buf_printf(buf, "%s\n", key->problem);
 	}
 	if (!key->in_model)
-		return append_line(buf, "A __metadata__/", key->key, key->litter ? " (looks like a tool's leftover)\n" : "\n");
+		return append_line(buf, "A __metadata__/", key->key,
+				   key->litter ? " (looks like a tool's leftover)\n" : "\n");
 	if (stfs_slice_equal(key->value, key->before))
 		return 0;
 	return append_line(buf, "M __metadata__/", key->key, "\n");
@@ -120,10 +121,10 @@ static int json_string(struct stfs_buf *buf, const char *field, struct stfs_slic
 static int json_tensor(struct stfs_buf *buf, const struct stfs_staged_tensor *tensor, const struct stfs_model *model,
 		       bool *first)
 {
-	const char *change = tensor->problem			       ? "incomplete" :
+	const char *change = tensor->problem                  ? "incomplete" :
 			     tensor->entry == STFS_ENTRY_NONE ? "added" :
-			     tensor->new_name		       ? "renamed" :
-								 "changed";
+			     tensor->new_name                 ? "renamed" :
+								"changed";
 	int r = json_start(buf, first, change, "tensor", tensor->name);
 
 	if (r == 0 && tensor->problem)
@@ -153,7 +154,8 @@ static int json_key(struct stfs_buf *buf, const struct stfs_staged_key *key, boo
 	return r < 0 ? r : stfs_buf_append_char(buf, '}');
 }
 
-static int json_deleted(const struct stfs_changes *changes, const struct stfs_model *model, struct stfs_buf *buf, bool *first)
+static int json_deleted(const struct stfs_changes *changes, const struct stfs_model *model, struct stfs_buf *buf,
+			bool *first)
 {
 	int r = 0;
 
@@ -190,7 +192,8 @@ static int json_scratch(const struct stfs_changes *changes, struct stfs_buf *buf
 int stfs_changes_json(const struct stfs_changes *changes, const struct stfs_model *model, struct stfs_buf *buf)
 {
 	bool first = true;
-	int r = stfs_buf_printf(buf, "{\"changed\":%u,\"incomplete\":%u,\"changes\":[", changes->n_changed, changes->n_problems);
+	int r = stfs_buf_printf(buf, "{\"changed\":%u,\"incomplete\":%u,\"changes\":[", changes->n_changed,
+				changes->n_problems);
 
 	for (uint32_t i = 0; r == 0 && i < changes->n_tensors; i++) {
 		if (changes->tensors[i].problem || stfs_staged_tensor_changed(&changes->tensors[i]))

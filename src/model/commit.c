@@ -148,7 +148,8 @@ int stfs_view_commit(struct stfs_view *view, const struct stfs_commit_options *o
 	}
 	/* Not without a sentence. */
 	if (r < 0 && report->violations == before)
-		stfs_violation(report, r == -ECANCELED ? "the commit was stopped" : "the commit failed: %s", strerror(-r));
+		stfs_violation(report, r == -ECANCELED ? "the commit was stopped" : "the commit failed: %s",
+			       strerror(-r));
 	report->file = caller_file;
 	if (r < 0)
 		return r;

@@ -14,8 +14,9 @@
 
 struct stfs_commit_options {
 	struct stfs_plan_options plan;
-	const char *output; /* build there instead, a file or (ending in '/', or for a sharded model) a directory; NULL: in place */
-	bool dry_run;       /* plan and check, write nothing */
+	/* build there instead, a file or (ending in '/', or for a sharded model) a directory; NULL: in place */
+	const char *output;
+	bool dry_run; /* plan and check, write nothing */
 	/* Called now and then with bytes written and in all; may be NULL. Non-zero stops the commit with -ECANCELED. */
 	int (*progress)(void *user, uint64_t done, uint64_t total);
 	void *user;
@@ -23,11 +24,15 @@ struct stfs_commit_options {
 
 /* What was done. */
 struct stfs_commit_result {
-	bool nothing;      /* nothing was staged: no file was touched */
+	bool nothing;       /* nothing was staged: no file was touched */
 	bool link_replaced; /* a symlink into a Hugging Face cache now is a file of its own; the blob was not touched */
-	bool not_durable;  /* the new model is in place, but the folder could not be synced: a power cut may bring the old one back */
-	uint32_t files;    /* written */
-	uint64_t bytes;    /* of them */
+	/*
+	 * The new model is in place, but the folder could not be synced: a power cut may bring the old one back. What was staged
+	 * for that is kept until the next opening, and nothing can be edited before.
+	 */
+	bool not_durable;
+	uint32_t files; /* written */
+	uint64_t bytes; /* of them */
 	struct stfs_copy_stats stats;
 	double seconds;
 };
@@ -35,7 +40,8 @@ struct stfs_commit_result {
 /*
  * Commits what is staged in `view`. While it runs the view can be read, and edits answer -EBUSY. Everything that stands in the
  * way is a violation in `report`, and then nothing is changed: not the model, not what is staged, and no file is left behind.
- * After success in place the view shows the new model with nothing staged but scratch files; inode numbers stay.
+ * After success in place the view shows the new model with nothing staged but scratch files; inode numbers stay. When a commit
+ * fails that was decided already, edits answer -EROFS from then on, and the next stfs_commit_recover finishes it.
  * Returns 0, -EINVAL (not committable), -ESTALE (the model changed underneath), -ENOSPC (also computed before writing),
  * -EEXIST (the output is there), -EBUSY (another commit runs), -EROFS, -ECANCELED, -errno.
  */

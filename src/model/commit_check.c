@@ -45,7 +45,8 @@ static int check_name(struct stfs_committing *c, const char *name, const struct 
 	if (fd >= 0 && st.st_dev == identity->dev && st.st_ino == identity->ino)
 		return 0;
 	if (fd >= 0)
-		stfs_violation(c->report, "%s: another file has taken its place since it was opened", stfs_snapshot_name(file));
+		stfs_violation(c->report, "%s: another file has taken its place since it was opened",
+			       stfs_snapshot_name(file));
 	else
 		stfs_violation(c->report, "%s: it is not there any more: %s", stfs_snapshot_name(file), strerror(-fd));
 	return -ESTALE;
@@ -115,6 +116,6 @@ bool stfs_commit_can_clone(const struct stfs_committing *c, int dir_fd)
 	if (c->model->n_files == 0 || stfs_snapshot_identity(c->model->files[0])->size < PROBE_BYTES)
 		return false;
 	fd = STFS_RETRY(os->openat(os->user, dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-	return fd >= 0 && STFS_RETRY(os->clone_range(os->user, fd, 0, stfs_snapshot_fd(c->model->files[0]), 0,
-						     PROBE_BYTES)) == 0;
+	return fd >= 0 &&
+	       STFS_RETRY(os->clone_range(os->user, fd, 0, stfs_snapshot_fd(c->model->files[0]), 0, PROBE_BYTES)) == 0;
 }

@@ -40,12 +40,14 @@ int stfs_commit_open_output(struct stfs_committing *c, struct stfs_commit_output
 	if (!ret->base)
 		return -ENOMEM;
 	if (!*ret->base || strcmp(ret->base, ".") == 0 || strcmp(ret->base, "..") == 0) {
-		stfs_violation(c->report, "%s names nothing that could be made", stfs_quote(stfs_slice_of(c->options->output)).text);
+		stfs_violation(c->report, "%s names nothing that could be made",
+			       stfs_quote(stfs_slice_of(c->options->output)).text);
 		return -EINVAL;
 	}
 	if (slash)
 		slash[slash == path] = '\0'; /* the root keeps its slash */
-	ret->dir_fd = STFS_RETRY(os->openat(os->user, AT_FDCWD, slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+	ret->dir_fd =
+		STFS_RETRY(os->openat(os->user, AT_FDCWD, slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
 	return ret->dir_fd < 0 ? stfs_commit_fail(c, -errno, "the folder of the output cannot be opened") : 0;
 }
 
@@ -151,7 +153,7 @@ static int make_folders(struct stfs_committing *c, int dir_fd, const char *name,
 	if (!path)
 		return -ENOMEM;
 	if (remove) {
-		for (char *slash; (slash = strrchr(path, '/')); ) {
+		for (char *slash; (slash = strrchr(path, '/'));) {
 			*slash = '\0';
 			(void)STFS_RETRY(os->unlinkat(os->user, dir_fd, path, AT_REMOVEDIR));
 		}
@@ -202,7 +204,9 @@ static int name_dir(struct stfs_committing *c, const struct stfs_commit_output *
 	if (!over)
 		r = stfs_commit_rename_fresh(os, output->dir_fd, temp, output->base);
 	else
-		r = STFS_RETRY(os->renameat2(os->user, output->dir_fd, temp, output->dir_fd, output->base, 0)) < 0 ? -errno : 0;
+		r = STFS_RETRY(os->renameat2(os->user, output->dir_fd, temp, output->dir_fd, output->base, 0)) < 0 ?
+			    -errno :
+			    0;
 	if (r == -EEXIST || r == -ENOTEMPTY || r == -ENOTDIR)
 		return say_exists(c);
 	return r < 0 ? stfs_commit_fail(c, r, "the output cannot take its name") : 0;

@@ -28,7 +28,8 @@ static int list_steps(struct stfs_committing *c)
 	c->steps.keep_journal = c->changes->n_scratch > 0;
 	for (uint32_t i = 0; r == 0 && i < plan->n_files; i++) {
 		if (plan->files[i].changed)
-			r = stfs_commit_steps_add(&c->steps, plan->files[i].name, NULL, plan->files[i].old_file == UINT32_MAX);
+			r = stfs_commit_steps_add(&c->steps, plan->files[i].name, NULL,
+						  plan->files[i].old_file == UINT32_MAX);
 	}
 	if (r == 0 && plan->index_name.len)
 		r = stfs_commit_steps_add(&c->steps, plan->index_name, NULL, !c->model->index_name);
@@ -184,7 +185,8 @@ static int describe_new_file(const struct stfs_committing *c, const struct new_f
 		return stfs_replay_describe_snapshot(payload, c->model->files[file->plan->old_file]);
 	r = stfs_append_printable(&shown, stfs_slice_of(file->name));
 	return r < 0 ? r :
-		       stfs_replay_describe_file(payload, stfs_buf_slice(&shown), file->step->size, file->step->mtime, header);
+		       stfs_replay_describe_file(payload, stfs_buf_slice(&shown), file->step->size, file->step->mtime,
+						 header);
 }
 
 /* Writes the record that tells the new model from others, before it is there. */
@@ -232,8 +234,8 @@ static int take_names(struct stfs_committing *c)
 		(void)flock(stfs_snapshot_fd(c->built), LOCK_EX | LOCK_NB);
 	r = stfs_commit_steps_rename(&c->steps, c->os, c->model->dir_fd, &n);
 	if (r < 0) {
-		stfs_violation(c->report, "%s cannot take its name: %s", stfs_quote(stfs_slice_of(c->steps.steps[n].target)).text,
-			       strerror(-r));
+		stfs_violation(c->report, "%s cannot take its name: %s",
+			       stfs_quote(stfs_slice_of(c->steps.steps[n].target)).text, strerror(-r));
 		c->begun = n > 0;
 	}
 	return r;

@@ -22,8 +22,9 @@ struct stfs_committing {
 	bool clones;                 /* the folder can share blocks with the model */
 	bool decided;                /* the next journal may say so */
 	bool begun;                  /* a file of the model has been replaced */
-	struct stfs_copy_stats run_stats, staged_stats; /* apart: only one of the two may be on the folder's filesystem */
-	uint64_t done, told;         /* bytes written; the same when progress was last told */
+	struct stfs_copy_stats run_stats,
+		staged_stats; /* apart: only one of the two may be on the folder's filesystem */
+	uint64_t done, told;  /* bytes written; the same when progress was last told */
 };
 
 /* Whose permissions and owner a new file gets. */
@@ -35,8 +36,8 @@ struct stfs_commit_look {
 };
 
 /*
- * Builds step `i` of the list in `dir_fd` under its temporary name, synced and read back: file `i` of those that the plan
- * changes, or the index. Fills in its size and time. Returns 0 or -errno, with a sentence; the temporary file may be left.
+ * Build a file of the plan, or the index, in `dir_fd` under its temporary name, synced and read back, and fill in its size and
+ * time. Return 0 or -errno, with a sentence; the temporary file may be left.
  */
 int stfs_commit_build_file(struct stfs_committing *c, int dir_fd, struct stfs_commit_step *step,
 			   const struct stfs_plan_file *file, const struct stfs_commit_look *look) STFS_MUST_CHECK;

@@ -86,9 +86,10 @@ static int end_commit(struct stfs_stage *stage, int dir_fd, const struct found *
 	/* Taken back already, but a power cut brought the word back. */
 	if (progress.done == 0)
 		return undo(stage, dir_fd, &found->steps, report);
-	stfs_violation(report,
-		       "a commit was cut short, and cannot be finished: %u of its %u files are in place, %u are gone, in %s/journal.next",
-		       progress.done, found->steps.n, progress.lost, stfs_stage_path(stage));
+	stfs_violation(
+		report,
+		"a commit was cut short, and cannot be finished: %u of its %u files are in place, %u are gone, in %s/journal.next",
+		progress.done, found->steps.n, progress.lost, stfs_stage_path(stage));
 	return -EBADMSG;
 }
 

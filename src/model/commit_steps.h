@@ -15,7 +15,7 @@
 /* A file that takes its name. Names are relative to the folder and owned by the list. */
 struct stfs_commit_step {
 	char *temp, *target;
-	bool fresh; /* nothing may be in its place */
+	bool fresh;            /* nothing may be in its place */
 	uint64_t size;         /* of the finished file, bytes */
 	struct timespec mtime; /* of the same */
 };

@@ -108,7 +108,8 @@ static int copy_entries(struct building *building, const struct stfs_plan_copy *
 
 	for (i = 1; i < n && copies[i].entry != STFS_ENTRY_NONE; i++) {
 		if (stfs_model_file(model, copies[i].entry) != file ||
-		    stfs_model_offset(model, copies[i].entry) != begin + size || copies[i].offset != copies[0].offset + size)
+		    stfs_model_offset(model, copies[i].entry) != begin + size ||
+		    copies[i].offset != copies[0].offset + size)
 			break;
 		size += copies[i].size;
 	}
@@ -125,8 +126,8 @@ static int write_extent(struct building *building, const struct stfs_extent *ext
 		return count(c, extent->len); /* the room that was taken is zeros */
 	if (extent->fd < 0)
 		return write_bytes(building, extent->mem, extent->len, offset);
-	return stfs_copy_range(c->os, extent->fd, extent->offset, building->fd, offset, extent->len, &c->staged_stats, count,
-			       c);
+	return stfs_copy_range(c->os, extent->fd, extent->offset, building->fd, offset, extent->len, &c->staged_stats,
+			       count, c);
 }
 
 /* Writes the bytes of an opened content. */

@@ -46,7 +46,7 @@ struct stfs_extent {
 	int fd;          /* the same bytes at `offset` of this file; -1 for bytes in memory only, and for a hole */
 	uint64_t offset;
 	size_t len;
-	bool hole;       /* `len` zeros: neither mem nor fd */
+	bool hole; /* `len` zeros: neither mem nor fd */
 };
 
 /* Content that is a run of the model. Returns 0 or -ENOMEM; the caller owns one reference. */
@@ -129,12 +129,12 @@ int stfs_content_truncate(struct stfs_content *content, struct stfs_stage *stage
 int stfs_content_sync(struct stfs_content *content, struct stfs_stage *stage) STFS_MUST_CHECK;
 
 /* Sets what is kept beside the bytes, journaled. */
-int stfs_content_set_attr(struct stfs_content *content, struct stfs_stage *stage,
-			  const struct stfs_file_attr *attr) STFS_MUST_CHECK;
+int stfs_content_set_attr(struct stfs_content *content, struct stfs_stage *stage, const struct stfs_file_attr *attr)
+	STFS_MUST_CHECK;
 
 /*
- * Makes `content`, which must be empty, refer to a run of the model: a copy within a mount moves no bytes. Journaled; `file` is
- * the run's file in the model. Returns 0, -EINVAL when it is not empty, or -errno.
+ * Makes `content`, which must be empty or a shorter run from the same place, refer to a run of the model: a copy within a mount
+ * moves no bytes. Journaled; `file` is the run's file in the model. Returns 0, -EINVAL when it is something else, or -errno.
  */
 int stfs_content_refer(struct stfs_content *content, struct stfs_stage *stage, uint64_t file,
 		       const struct stfs_run *run) STFS_MUST_CHECK;
@@ -174,8 +174,8 @@ int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, 
 			const struct stfs_record *record, struct stfs_slice payload) STFS_MUST_CHECK;
 
 /* The same for STFS_RECORD_RUN, whose file the caller has found. */
-int stfs_content_replay_run(struct stfs_content *content, const struct stfs_record *record,
-			    const struct stfs_run *run) STFS_MUST_CHECK;
+int stfs_content_replay_run(struct stfs_content *content, const struct stfs_record *record, const struct stfs_run *run)
+	STFS_MUST_CHECK;
 
 /* Says that a STAGED record of `other` spoke of the bytes of `content`, if it did: then they were handed on. */
 void stfs_content_replay_split(struct stfs_content *content, struct stfs_content *other);

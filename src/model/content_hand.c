@@ -5,9 +5,18 @@
 
 #include "content_private.h"
 
+/* Whether a run goes on where the content, the beginning of the same, ends: a kernel copies 2 GiB at a time. */
+static bool is_continued(const struct stfs_content *content, const struct stfs_run *run)
+{
+	return !content->in_memory && !content->number && content->file == run->file &&
+	       content->run_begin == run->begin && content->run_size == content->size && content->size < run->size;
+}
+
 /* Whether the content may refer to a run: it is empty, and nobody may still look at bytes of another file through it. */
 static bool may_refer(const struct stfs_content *content, const struct stfs_run *run)
 {
+	if (is_continued(content, run))
+		return true;
 	return !content->size && !content->number && (!content->file || content->file == run->file);
 }
 
@@ -22,7 +31,8 @@ void stfs_content_set_run(struct stfs_content *content, const struct stfs_run *r
 	stfs_content_touch(content);
 }
 
-int stfs_content_refer(struct stfs_content *content, struct stfs_stage *stage, uint64_t file, const struct stfs_run *run)
+int stfs_content_refer(struct stfs_content *content, struct stfs_stage *stage, uint64_t file,
+		       const struct stfs_run *run)
 {
 	int r = stfs_stage_create(stage);
 
@@ -46,7 +56,8 @@ int stfs_content_replay_run(struct stfs_content *content, const struct stfs_reco
 		return -EBADMSG;
 	stfs_content_set_run(content, run);
 	content->replayed = record->time;
-	content->attr.mtime = (struct timespec){ (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) };
+	content->attr.mtime =
+		(struct timespec){ (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) };
 	return 0;
 }
 
@@ -131,9 +142,9 @@ int stfs_content_detach(struct stfs_content *content, struct stfs_stage *stage)
 		if (r == 0 && os->ftruncate(os->user, content->fd, (off_t)(content->shift + content->size)) < 0)
 			r = -errno;
 		if (r == 0)
-			r = stfs_content_journal_numbers(content, stage, STFS_RECORD_STAGED,
-							 (uint64_t[]){ content->number, content->size, content->shift, 0 },
-							 4);
+			r = stfs_content_journal_numbers(
+				content, stage, STFS_RECORD_STAGED,
+				(uint64_t[]){ content->number, content->size, content->shift, 0 }, 4);
 		if (r == 0) {
 			content->whole = true;
 			content->run_size = 0;

@@ -28,17 +28,17 @@ struct stfs_content {
 	struct stfs_file_attr attr;
 	uint64_t size;
 	bool edited;
-	bool dropped;       /* gone from the tree: staged bytes go with the last reference */
-	bool handed_on;     /* the staged bytes are another content's: never removed or resized by this one */
+	bool dropped;   /* gone from the tree: staged bytes go with the last reference */
+	bool handed_on; /* the staged bytes are another content's: never removed or resized by this one */
 	enum stfs_damage damage;
-	bool damage_kept;   /* the journal says so too */
-	uint64_t replayed;  /* time of the last record that was replayed but for SYNCED, nanoseconds since 1970 */
+	bool damage_kept;         /* the journal says so too */
+	uint64_t replayed;        /* time of the last record that was replayed but for SYNCED, nanoseconds since 1970 */
 	unsigned long long bound; /* generation of the journal that knows this content */
 
 	bool in_memory;
 	struct stfs_buf text;
 
-	struct stfs_snapshot *file; /* of the run, one reference; kept until the end, since extents point into it */
+	struct stfs_snapshot *file;   /* of the run, one reference; kept until the end, since extents point into it */
 	uint64_t run_begin, run_size; /* bytes 0 to run_size that are not staged are the model's */
 
 	struct stfs_stage *stage; /* borrowed, once there are staged bytes */

@@ -140,7 +140,8 @@ int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, 
 	if (record->type == STFS_RECORD_ATTR)
 		return replay_attr(content, payload);
 	content->edited = true;
-	content->attr.mtime = (struct timespec){ (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) };
+	content->attr.mtime =
+		(struct timespec){ (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) };
 	switch ((enum stfs_record_type)record->type) {
 	case STFS_RECORD_TEXT:
 		return replay_text(content, payload);

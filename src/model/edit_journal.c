@@ -18,7 +18,7 @@ static int append_path(struct stfs_view *view, struct stfs_buf *payload, uint32_
 }
 
 int stfs_edit_journal_new(struct stfs_view *view, enum stfs_record_type type, uint64_t ino, uint32_t dir,
-		       struct stfs_slice name, const struct stfs_file_attr *attr)
+			  struct stfs_slice name, const struct stfs_file_attr *attr)
 {
 	_cleanup_buf_ struct stfs_buf payload = { 0 };
 	int r = stfs_payload_u64(&payload, ino);
@@ -35,7 +35,7 @@ int stfs_edit_journal_new(struct stfs_view *view, enum stfs_record_type type, ui
 }
 
 int stfs_edit_journal_rename(struct stfs_view *view, uint32_t dir, struct stfs_slice name, uint32_t new_dir,
-			  struct stfs_slice new_name)
+			     struct stfs_slice new_name)
 {
 	_cleanup_buf_ struct stfs_buf payload = { 0 };
 	int r = append_path(view, &payload, dir, name);

@@ -12,15 +12,16 @@ struct stfs_file {
 	struct stfs_view *view;
 	uint64_t ino;
 	struct stfs_buf head;
-	struct stfs_snapshot *source;         /* one reference; NULL: all head */
-	uint64_t begin, size;                 /* bytes of the source */
+	struct stfs_snapshot *source;           /* one reference; NULL: all head */
+	uint64_t begin, size;                   /* bytes of the source */
 	_Atomic(struct stfs_content *) content; /* one reference, opened */
-	bool fixed;                           /* the head stays when there is a content: data.npy, .safetensors */
+	bool fixed;                             /* the head stays when there is a content: data.npy, .safetensors */
 
 	/* Of a file that is open for writing. */
 	bool writable;
 	enum stfs_role role;
-	struct stfs_buf before; /* text of a dtype or shape that was cut by opening it: put back when the new one is refused */
+	/* text of a dtype or shape that was cut by opening it: put back when the new one is refused */
+	struct stfs_buf before;
 };
 
 /* A file that the model still generated when it was opened may have become one of its own: from then on it reads that. */

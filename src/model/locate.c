@@ -185,12 +185,14 @@ static int choose_index(struct folder *folder, struct stfs_report *report, struc
 	for (uint32_t i = 0; i < folder->indexes.n; i++) {
 		stfs_index_name_parse(stfs_slice_of(folder->indexes.names[i]), &name);
 		if (!stfs_slice_equal(name.stem, first.stem))
-			return refuse(report, "several models in one directory, pick one with -o index=NAME", &folder->indexes);
+			return refuse(report, "several models in one directory, pick one with -o index=NAME",
+				      &folder->indexes);
 		if (name.variant.len == 0)
 			plain = i;
 	}
 	if (plain == UINT32_MAX && folder->indexes.n > 1)
-		return refuse(report, "several variants and no plain one, pick one with -o index=NAME", &folder->indexes);
+		return refuse(report, "several variants and no plain one, pick one with -o index=NAME",
+			      &folder->indexes);
 	if (folder->indexes.n == 1)
 		return take_index(folder, 0, location);
 	for (uint32_t i = 0; i < folder->indexes.n; i++) {
@@ -220,8 +222,9 @@ static int check_sequence(struct folder *folder, bool partial, struct stfs_repor
 		if (i < n ? name.number == expected : first.total < n || expected == base + first.total)
 			continue;
 		stfs_report_add(report, partial ? STFS_WARNING : STFS_VIOLATION,
-				"shard number %" PRIu64 " of %" PRIu64 " is missing beside %s (an incomplete download?)%s", expected,
-				first.total, stfs_quote(stfs_slice_of(folder->weights.names[0])).text,
+				"shard number %" PRIu64 " of %" PRIu64
+				" is missing beside %s (an incomplete download?)%s",
+				expected, first.total, stfs_quote(stfs_slice_of(folder->weights.names[0])).text,
 				partial ? "" : "; -o partial mounts what is there");
 		if (!partial)
 			return -EBADMSG;
@@ -235,8 +238,7 @@ static int check_sequence(struct folder *folder, bool partial, struct stfs_repor
 }
 
 /* Without an index: one file, a plain one beside its variants, or one complete numbered set. */
-static int choose_files(struct folder *folder, bool partial, struct stfs_report *report,
-			struct stfs_location *location)
+static int choose_files(struct folder *folder, bool partial, struct stfs_report *report, struct stfs_location *location)
 {
 	bool one_set = true, one_stem = true;
 	uint32_t plain = UINT32_MAX;
@@ -355,7 +357,8 @@ static int enter_snapshot(struct stfs_location *location, struct stfs_report *re
 	if (snapshots < 0)
 		return -ENOENT;
 	if (!read_main_ref(location->dir_fd, revision) && !read_only_entry(snapshots, revision)) {
-		stfs_violation(report, "several snapshots and no refs/main that picks one: mount a folder below snapshots");
+		stfs_violation(report,
+			       "several snapshots and no refs/main that picks one: mount a folder below snapshots");
 		return -EBADMSG;
 	}
 	fd = openat(snapshots, revision, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -370,8 +373,7 @@ static int enter_snapshot(struct stfs_location *location, struct stfs_report *re
 	return 0;
 }
 
-static int locate_in_folder(const char *pick, bool partial, struct stfs_report *report,
-			    struct stfs_location *location)
+static int locate_in_folder(const char *pick, bool partial, struct stfs_report *report, struct stfs_location *location)
 {
 	_cleanup_(folder_fini) struct folder folder = { 0 };
 	int r = scan_folder(location->dir_fd, &folder);

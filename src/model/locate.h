@@ -11,15 +11,15 @@
 
 /* The files of a model. Embedded; released with stfs_location_fini. */
 struct stfs_location {
-	int dir_fd;      /* the folder all names are relative to */
-	char *label;     /* for a default mountpoint: "model" of model.safetensors, the name of a directory */
-	char *index;     /* file name of the index, or NULL */
-	char **files;    /* names of the weight files in order; none yet when there is an index */
+	int dir_fd;   /* the folder all names are relative to */
+	char *label;  /* for a default mountpoint: "model" of model.safetensors, the name of a directory */
+	char *index;  /* file name of the index, or NULL */
+	char **files; /* names of the weight files in order; none yet when there is an index */
 	uint32_t n_files;
-	bool unrelated;  /* several files whose names are not those of one set: opened only to say why they are refused */
+	bool unrelated; /* several files whose names are not those of one set: opened only to say why they are refused */
 	bool in_snapshot; /* dir_fd is a snapshot below the source, the root of a Hugging Face cache entry */
-	bool incomplete; /* numbers are missing, and partial was asked for */
-	char **others;   /* weight files of the folder beside those of a model: with an index, all of them */
+	bool incomplete;  /* numbers are missing, and partial was asked for */
+	char **others;    /* weight files of the folder beside those of a model: with an index, all of them */
 	uint32_t n_others;
 };
 

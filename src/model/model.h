@@ -27,24 +27,25 @@ struct stfs_entry {
 };
 
 struct stfs_model {
-	char *source;                  /* what was opened, as it was given */
-	char *name;                    /* the same as shown in messages (escaped) */
+	char *source;                      /* what was opened, as it was given */
+	char *name;                        /* the same as shown in messages (escaped) */
 	struct stfs_model_options options; /* how it was opened; `index` is not kept */
-	char *label;                   /* for a default mountpoint: "model" of model.safetensors, or the directory's name */
-	bool sharded;                  /* came from a directory with several files */
-	bool damaged;                  /* -o partial left something out */
-	int dir_fd;                    /* the folder its files are in */
-	struct stfs_snapshot **files;  /* one reference each */
-	char **file_names;             /* relative to the folder, as they are (stfs_snapshot_name is for messages) */
-	char *new_name;                /* of a model that has no file yet: what that is to be called, NULL: as files are at the Hub */
+	char *label;  /* for a default mountpoint: "model" of model.safetensors, or the directory's name */
+	bool sharded; /* came from a directory with several files */
+	bool damaged; /* -o partial left something out */
+	int dir_fd;   /* the folder its files are in */
+	struct stfs_snapshot **files; /* one reference each */
+	char **file_names;            /* relative to the folder, as they are (stfs_snapshot_name is for messages) */
+	char *new_name; /* of a model that has no file yet: what that is to be called, NULL: as files are at the Hub */
 	uint32_t n_files;
-	struct stfs_index *index;      /* NULL without one */
-	char *index_name;              /* its file name, NULL without one */
-	struct stfs_entry *entries;    /* tensors in order: by file, then by offset */
+	struct stfs_index *index;   /* NULL without one */
+	char *index_name;           /* its file name, NULL without one */
+	struct stfs_entry *entries; /* tensors in order: by file, then by offset */
 	uint32_t n_entries;
-	struct stfs_metadata_entry *metadata; /* of all files, each key once (the first file wins); borrowed from the headers */
+	/* of all files, each key once (the first file wins); borrowed from the headers */
+	struct stfs_metadata_entry *metadata;
 	uint32_t n_metadata;
-	uint64_t data_size;            /* bytes of all entries */
+	uint64_t data_size; /* bytes of all entries */
 };
 
 /*

@@ -52,7 +52,8 @@ static int read_index_text(int fd, uint64_t size, struct stfs_report *report, ch
 	int r;
 
 	if (size > STFS_INDEX_MAX) {
-		stfs_violation(report, "index too large: %" PRIu64 " bytes, the limit is %" PRIu64, size, STFS_INDEX_MAX);
+		stfs_violation(report, "index too large: %" PRIu64 " bytes, the limit is %" PRIu64, size,
+			       STFS_INDEX_MAX);
 		return -EFBIG;
 	}
 	text = malloc((size_t)size + 1);
@@ -222,7 +223,8 @@ static int warn_of_others(struct stfs_opening *opening)
 	}
 	if (left)
 		stfs_warn(opening->report, "the index %s is taken, and %u files it does not name are left out: %s%s",
-			  stfs_quote(stfs_slice_of(opening->model->index_name)).text, left, buf.data, left > 8 ? " …" : "");
+			  stfs_quote(stfs_slice_of(opening->model->index_name)).text, left, buf.data,
+			  left > 8 ? " …" : "");
 	return 0;
 }
 
@@ -293,7 +295,8 @@ static bool judge_listed(struct joining *joining, const struct stfs_tensor *tens
 	uint32_t other;
 
 	if (!entry) {
-		stfs_warn(opening->report, "tensor %s of %s is not listed by the index", name.text, file_name(joining, file));
+		stfs_warn(opening->report, "tensor %s of %s is not listed by the index", name.text,
+			  file_name(joining, file));
 		return true;
 	}
 	if (entry->file == opening->index_file[file]) {
@@ -301,8 +304,7 @@ static bool judge_listed(struct joining *joining, const struct stfs_tensor *tens
 		return true;
 	}
 	other = joining->model_file[entry->file];
-	if (other != UINT32_MAX &&
-	    stfs_header_find(stfs_snapshot_header(opening->model->files[other]), tensor->name)) {
+	if (other != UINT32_MAX && stfs_header_find(stfs_snapshot_header(opening->model->files[other]), tensor->name)) {
 		stfs_warn(opening->report, "tensor %s is in %s and in %s: the index takes the latter", name.text,
 			  file_name(joining, file), file_name(joining, other));
 		return false;
@@ -331,7 +333,7 @@ static int add_entry(struct joining *joining, const struct stfs_tensor *tensor, 
 				"tensor %s is in %s and in %s%s", stfs_quote(tensor->name).text,
 				file_name(joining, joining->seen[at].file), file_name(joining, file),
 				opening->model->index ? ": the first is shown" :
-						 ": slices or copies are never merged, mount one file");
+							": slices or copies are never merged, mount one file");
 		return 0;
 	}
 	if (r < 0)
@@ -379,10 +381,11 @@ static int check_guess(struct stfs_opening *opening)
 		}
 	}
 	if (opening->location->unrelated) {
-		stfs_violation(opening->report,
-			       "%u .safetensors files and no index that says which belong together: pick one with -o index=NAME "
-			       "(such as %s)",
-			       model->n_files, stfs_snapshot_name(model->files[0]));
+		stfs_violation(
+			opening->report,
+			"%u .safetensors files and no index that says which belong together: pick one with -o index=NAME "
+			"(such as %s)",
+			model->n_files, stfs_snapshot_name(model->files[0]));
 		return -EBADMSG;
 	}
 	return 0;

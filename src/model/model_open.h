@@ -12,8 +12,8 @@ struct stfs_opening {
 	struct stfs_location *location;
 	const struct stfs_model_options *options;
 	struct stfs_report *report;
-	const char *folder;        /* shown before file names in messages, NULL: the source is the file */
-	uint32_t *index_file;      /* model file → file of the index, UINT32_MAX for none */
+	const char *folder;   /* shown before file names in messages, NULL: the source is the file */
+	uint32_t *index_file; /* model file → file of the index, UINT32_MAX for none */
 };
 
 /*

@@ -24,7 +24,7 @@ enum stfs_layout {
  * them). Embedded; `name` is borrowed.
  */
 struct stfs_name_walk {
-	struct stfs_slice rest;             /* what is left of the name */
+	struct stfs_slice rest; /* what is left of the name */
 	enum stfs_layout layout;
 	bool done, in_piece, first;
 	char component[STFS_COMPONENT_MAX + 1]; /* the component last yielded, with a NUL */

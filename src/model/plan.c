@@ -51,9 +51,11 @@ int stfs_plan_judge(struct stfs_planning *planning)
 		const struct stfs_staged_key *key = &changes->keys[i];
 
 		if (key->problem)
-			stfs_violation(planning->report, "__metadata__ key %s: %s", stfs_quote(key->key).text, key->problem);
+			stfs_violation(planning->report, "__metadata__ key %s: %s", stfs_quote(key->key).text,
+				       key->problem);
 		else if (key->litter)
-			stfs_warn(planning->report, "__metadata__ key %s looks like a tool's leftover, and is committed",
+			stfs_warn(planning->report,
+				  "__metadata__ key %s looks like a tool's leftover, and is committed",
 				  stfs_quote(key->key).text);
 	}
 	return planning->report->violations > before ? -EINVAL : 0;

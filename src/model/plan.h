@@ -25,20 +25,20 @@ struct stfs_plan_options {
 struct stfs_plan_copy {
 	uint64_t offset; /* in the new file */
 	uint64_t size;
-	uint32_t entry;  /* of the model: its bytes, untouched; STFS_ENTRY_NONE: those of `data` */
+	uint32_t entry;            /* of the model: its bytes, untouched; STFS_ENTRY_NONE: those of `data` */
 	struct stfs_content *data; /* borrowed from the changes */
 };
 
 /* One file to be written, or left as it is. */
 struct stfs_plan_file {
-	struct stfs_slice name;  /* in its folder */
-	uint32_t old_file;       /* of the model, UINT32_MAX: new */
-	bool changed;            /* false: the old file is right as it is */
-	struct stfs_buf header;  /* length word and JSON */
+	struct stfs_slice name;        /* in its folder */
+	uint32_t old_file;             /* of the model, UINT32_MAX: new */
+	bool changed;                  /* false: the old file is right as it is */
+	struct stfs_buf header;        /* length word and JSON */
 	struct stfs_plan_copy *copies; /* in the order of the new file */
 	uint32_t n_copies;
-	uint64_t size;           /* bytes of the whole file */
-	uint32_t *tensors;       /* of the changes, in the order of the file */
+	uint64_t size;     /* bytes of the whole file */
+	uint32_t *tensors; /* of the changes, in the order of the file */
 	uint32_t n_tensors;
 };
 
@@ -49,7 +49,7 @@ struct stfs_plan {
 	struct stfs_buf index;        /* its text */
 	uint32_t *removed;            /* files of the model that have no tensor left */
 	uint32_t n_removed;
-	uint64_t bytes;               /* to be written, all in all */
+	uint64_t bytes; /* to be written, all in all */
 	struct stfs_arena strings;
 };
 

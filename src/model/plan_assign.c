@@ -97,7 +97,8 @@ static bool metadata_changes(const struct stfs_planning *planning, uint32_t file
 		const struct stfs_staged_key *key = &changes->keys[i];
 
 		/* A changed key goes into every file that has it. */
-		if (key->in_model && !stfs_slice_equal(key->value, key->before) && stfs_header_metadata(header, key->key))
+		if (key->in_model && !stfs_slice_equal(key->value, key->before) &&
+		    stfs_header_metadata(header, key->key))
 			return true;
 	}
 	return planning->options->format_pt && !stfs_header_metadata(header, stfs_slice_of("format"));
@@ -119,8 +120,8 @@ static void mark_changed(struct stfs_planning *planning)
 			const struct stfs_staged_tensor *tensor = &changes->tensors[file->tensors[k]];
 
 			file->changed |= stfs_staged_tensor_changed(tensor);
-			planning->index_changed |= tensor->entry == STFS_ENTRY_NONE || tensor->new_name || tensor->new_shape ||
-						   tensor->new_dtype;
+			planning->index_changed |= tensor->entry == STFS_ENTRY_NONE || tensor->new_name ||
+						   tensor->new_shape || tensor->new_dtype;
 		}
 	}
 	for (uint32_t i = 0; i < changes->n_deleted; i++)

@@ -28,8 +28,8 @@ static const struct stfs_header *old_header(const struct stfs_planning *planning
 }
 
 /* What a key was in this file; NULL when it had none. */
-static const struct stfs_metadata_entry *old_entry(const struct stfs_planning *planning, const struct stfs_plan_file *file,
-						   const struct stfs_staged_key *key)
+static const struct stfs_metadata_entry *old_entry(const struct stfs_planning *planning,
+						   const struct stfs_plan_file *file, const struct stfs_staged_key *key)
 {
 	const struct stfs_header *old = old_header(planning, file);
 
@@ -75,7 +75,8 @@ static int write_metadata(struct stfs_planning *planning, struct stfs_plan_file 
 	for (uint32_t i = 0; i < changes->n_keys; i++) {
 		if (!has_key(planning, file, &changes->keys[i]))
 			continue;
-		entries[n++] = (struct stfs_metadata_entry){ changes->keys[i].key, value_of(planning, file, &changes->keys[i]) };
+		entries[n++] = (struct stfs_metadata_entry){ changes->keys[i].key,
+							     value_of(planning, file, &changes->keys[i]) };
 		has_format |= stfs_slice_is(changes->keys[i].key, "format");
 	}
 	if (planning->options->format_pt && !has_format)
@@ -183,7 +184,8 @@ static int list_copies(struct stfs_planning *planning, struct stfs_plan_file *fi
 				.data = tensor->data,
 			};
 		if (__builtin_add_overflow(offset, tensor->size, &offset) || offset > INT64_MAX) {
-			stfs_violation(planning->report, "%s would be larger than a file can be", stfs_quote(file->name).text);
+			stfs_violation(planning->report, "%s would be larger than a file can be",
+				       stfs_quote(file->name).text);
 			return -EINVAL;
 		}
 	}

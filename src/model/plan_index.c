@@ -34,7 +34,8 @@ static int write_weight_map(struct stfs_planning *planning)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < plan->n_files; i++) {
 		for (uint32_t k = 0; k < plan->files[i].n_tensors; k++)
-			rows[n++] = (struct row){ changes->tensors[plan->files[i].tensors[k]].name, plan->files[i].name };
+			rows[n++] =
+				(struct row){ changes->tensors[plan->files[i].tensors[k]].name, plan->files[i].name };
 	}
 	qsort(rows, n, sizeof(*rows), compare_rows);
 	for (uint32_t i = 0; r == 0 && i < n; i++) {
@@ -115,7 +116,8 @@ static int write_old_metadata(struct stfs_planning *planning, struct stfs_decode
 		if (r < 0)
 			break;
 		if (stfs_slice_is(key, "total_size") || stfs_slice_is(key, "total_parameters")) {
-			snprintf(number, sizeof(number), "%" PRIu64, stfs_slice_is(key, "total_size") ? size : parameters);
+			snprintf(number, sizeof(number), "%" PRIu64,
+				 stfs_slice_is(key, "total_size") ? size : parameters);
 			value = stfs_slice_of(number);
 		}
 		r = append_raw(&planning->plan->index, &raw, value, &first, "    ");
@@ -153,7 +155,8 @@ static int write_others(struct stfs_planning *planning, struct stfs_decoded *dec
 		start = false;
 		r = take_member(&json, decoded, &raw, &key, &value);
 		/* Metadata that is no object has no totals to count. */
-		if (r == 0 && !stfs_slice_is(key, "weight_map") && !(stfs_slice_is(key, "metadata") && index->metadata.len))
+		if (r == 0 && !stfs_slice_is(key, "weight_map") &&
+		    !(stfs_slice_is(key, "metadata") && index->metadata.len))
 			r = append_raw(&planning->plan->index, &raw, value, first, "  ");
 	}
 	return r;

@@ -18,7 +18,7 @@
 
 /* How tensor bytes are read. */
 enum stfs_io {
-	STFS_IO_AUTO,  /* map local filesystems, pread from network and FUSE ones */
+	STFS_IO_AUTO, /* map local filesystems, pread from network and FUSE ones */
 	STFS_IO_MAP,
 	STFS_IO_PREAD,
 };

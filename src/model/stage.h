@@ -18,10 +18,10 @@ struct stfs_stage;
 
 /* Where the staging area of a model is, and how it is used. */
 struct stfs_stage_options {
-	int parent_fd;        /* the folder it lies in; borrowed during stfs_stage_new, which keeps a copy */
-	const char *name;     /* ".model.safetensors.stage", or the path of -o stage=DIR relative to parent_fd */
-	bool shared_dir;      /* -o stage=DIR: the directory is the user's, may exist already and be empty, is not removed */
-	const char *holder;   /* what to say of the holder of the lock: "mounted at /mnt/m", "safetensorsfs commit" */
+	int parent_fd;    /* the folder it lies in; borrowed during stfs_stage_new, which keeps a copy */
+	const char *name; /* ".model.safetensors.stage", or the path of -o stage=DIR relative to parent_fd */
+	bool shared_dir; /* -o stage=DIR: the directory is the user's, may exist already and be empty, is not removed */
+	const char *holder; /* what to say of the holder of the lock: "mounted at /mnt/m", "safetensorsfs commit" */
 	const struct stfs_os *os;
 };
 

@@ -108,7 +108,8 @@ static bool is_locked_file(const struct stfs_stage *stage, int fd)
 	struct stat ours, other;
 
 	return stage->lock_fd >= 0 && STFS_RETRY(os->fstat(os->user, stage->lock_fd, &ours)) == 0 &&
-	       STFS_RETRY(os->fstat(os->user, fd, &other)) == 0 && ours.st_dev == other.st_dev && ours.st_ino == other.st_ino;
+	       STFS_RETRY(os->fstat(os->user, fd, &other)) == 0 && ours.st_dev == other.st_dev &&
+	       ours.st_ino == other.st_ino;
 }
 
 int stfs_stage_relock(struct stfs_stage *stage, int lock_fd)

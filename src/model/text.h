@@ -22,7 +22,8 @@ int stfs_text_metadata(struct stfs_buf *buf, const struct stfs_metadata_entry *e
  * ("11008,4096"; a scalar is "-"), bytes, file, offset, path in the mount. Tabs, newlines and control bytes of a name
  * are written as in a path component (%XX).
  */
-int stfs_text_tensors_tsv(struct stfs_buf *buf, const struct stfs_model *model, enum stfs_layout layout) STFS_MUST_CHECK;
+int stfs_text_tensors_tsv(struct stfs_buf *buf, const struct stfs_model *model, enum stfs_layout layout)
+	STFS_MUST_CHECK;
 
 /* A line of that table. Strings are borrowed. */
 struct stfs_text_row {
@@ -36,7 +37,8 @@ struct stfs_text_row {
 
 /* The parts of that table: the line of column names, and one line. */
 int stfs_text_tensors_head(struct stfs_buf *buf) STFS_MUST_CHECK;
-int stfs_text_tensors_row(struct stfs_buf *buf, const struct stfs_text_row *row, enum stfs_layout layout) STFS_MUST_CHECK;
+int stfs_text_tensors_row(struct stfs_buf *buf, const struct stfs_text_row *row, enum stfs_layout layout)
+	STFS_MUST_CHECK;
 
 /* The header as a commit would write it now and a newline; sharded: an object of file name to header. */
 int stfs_text_header_json(struct stfs_buf *buf, const struct stfs_model *model) STFS_MUST_CHECK;

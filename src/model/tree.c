@@ -300,7 +300,8 @@ static size_t home_of(const struct stfs_tree *tree, bool by_name, uint32_t node,
 {
 	const struct stfs_node *n = &tree->nodes[node];
 
-	return slot_of(by_name ? hash_name(tree, n->parent, stfs_tree_name(tree, node)) : hash_id(tree, n->id), n_slots);
+	return slot_of(by_name ? hash_name(tree, n->parent, stfs_tree_name(tree, node)) : hash_id(tree, n->id),
+		       n_slots);
 }
 
 /* Takes a node out of a table and closes the gap, so that every search still ends at the first free slot. */
@@ -343,7 +344,8 @@ void stfs_tree_remove(struct stfs_tree *tree, uint32_t node)
 	table_take(tree, tree->by_name, true, node);
 	table_take(tree, tree->by_id, false, node);
 	unlink_child(tree, node);
-	tree->nodes[node] = (struct stfs_node){ .kind = STFS_NODE_FREE, .next = tree->free, .first_child = STFS_NODE_NONE };
+	tree->nodes[node] =
+		(struct stfs_node){ .kind = STFS_NODE_FREE, .next = tree->free, .first_child = STFS_NODE_NONE };
 	tree->free = node;
 	tree->n_free++;
 }

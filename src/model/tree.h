@@ -17,18 +17,18 @@
 #include "name.h"
 #include "slice.h"
 
-#define STFS_NODES_MAX 4000000u        /* our own bound on memory */
-#define STFS_NODE_NONE UINT32_MAX      /* "no node", "no entry" */
-#define STFS_NODE_ROOT 0u              /* index and id of the root */
-#define STFS_NODE_METADATA 1u          /* index and id of __metadata__ */
+#define STFS_NODES_MAX 4000000u         /* our own bound on memory */
+#define STFS_NODE_NONE UINT32_MAX       /* "no node", "no entry" */
+#define STFS_NODE_ROOT 0u               /* index and id of the root */
+#define STFS_NODE_METADATA 1u           /* index and id of __metadata__ */
 #define STFS_NODE_ID_FIRST UINT64_C(16) /* ids below are given by hand, never by the hash */
 #define STFS_NODE_ID_BITS 60
 
 enum stfs_node_kind {
-	STFS_NODE_MODULE,   /* a directory, of a tensor when `entry` says so */
-	STFS_NODE_KEY,      /* a file of __metadata__, as the model has it */
-	STFS_NODE_OWN,      /* a file of its own, not generated: `entry` says which, to whoever added it */
-	STFS_NODE_FREE,     /* removed; its place waits for the next one */
+	STFS_NODE_MODULE, /* a directory, of a tensor when `entry` says so */
+	STFS_NODE_KEY,    /* a file of __metadata__, as the model has it */
+	STFS_NODE_OWN,    /* a file of its own, not generated: `entry` says which, to whoever added it */
+	STFS_NODE_FREE,   /* removed; its place waits for the next one */
 };
 
 /* 48 bytes. `prev` of a first child is the last one, so that appending and removing are both one step. */
@@ -40,17 +40,17 @@ struct stfs_node {
 	uint32_t attr;                            /* of the caller: attributes that were set, 0 for none */
 	uint32_t name;                            /* offset of the name in `names` */
 	uint8_t name_len;
-	uint8_t kind;                             /* enum stfs_node_kind */
-	bool explicit_slots;                      /* data, dtype and shape are nodes of their own (or gone) */
-	bool moved;                               /* it is not where it was added */
+	uint8_t kind;        /* enum stfs_node_kind */
+	bool explicit_slots; /* data, dtype and shape are nodes of their own (or gone) */
+	bool moved;          /* it is not where it was added */
 };
 
 /* Embedded. Readers need no lock as long as nobody adds. */
 struct stfs_tree {
 	struct stfs_node *nodes;
-	uint32_t n, cap;           /* n counts free places too */
-	uint32_t free, n_free;     /* first free place, linked by `next` */
-	uint32_t max;              /* nodes allowed: STFS_NODES_MAX, or fewer */
+	uint32_t n, cap;       /* n counts free places too */
+	uint32_t free, n_free; /* first free place, linked by `next` */
+	uint32_t max;          /* nodes allowed: STFS_NODES_MAX, or fewer */
 	struct stfs_buf names;
 	uint32_t *by_name, *by_id; /* open addressing, 0 is free; their size follows from `cap` */
 	struct stfs_hash_key key;  /* of the two tables; random, so that a model cannot be made to collide in them */

@@ -67,7 +67,8 @@ enum stfs_role stfs_view_role(const struct stfs_view *view, uint32_t parent, str
 {
 	(void)view;
 	if (parent == STFS_NODE_METADATA)
-		return name.p[0] == '.' || name.p[0] == '#' || name.p[name.len - 1] == '~' ? STFS_ROLE_SCRATCH : STFS_ROLE_KEY;
+		return name.p[0] == '.' || name.p[0] == '#' || name.p[name.len - 1] == '~' ? STFS_ROLE_SCRATCH :
+											     STFS_ROLE_KEY;
 	if (parent == STFS_NODE_ROOT)
 		return STFS_ROLE_SCRATCH;
 	for (size_t i = 0; i < STFS_N_SLOT_NAMES; i++) {
@@ -132,7 +133,8 @@ int stfs_view_resolve(const struct stfs_view *view, uint64_t ino, struct stfs_pl
 	if (node == STFS_NODE_NONE)
 		return -ESTALE;
 	place = stfs_view_place(view, node);
-	if (place.ino != ino && !(slot >= STFS_SLOT_DATA && slot <= STFS_SLOT_NPY && stfs_view_slot(view, node, slot, &place)))
+	if (place.ino != ino &&
+	    !(slot >= STFS_SLOT_DATA && slot <= STFS_SLOT_NPY && stfs_view_slot(view, node, slot, &place)))
 		return -ESTALE;
 	*ret = place;
 	return 0;
@@ -196,8 +198,10 @@ static void fill_file(const struct stfs_view *view, const struct stfs_place *pla
 	if (place->slot == STFS_SLOT_FILE) {
 		stfs_content_attr(stfs_view_content(view, place->node), &set);
 		fill_set(&set, attr);
-		attr->blksize = stfs_view_role(view, n->parent, stfs_tree_name(&view->tree, place->node)) == STFS_ROLE_DATA ?
-					1 << 20 : 4096;
+		attr->blksize = stfs_view_role(view, n->parent, stfs_tree_name(&view->tree, place->node)) ==
+						STFS_ROLE_DATA ?
+					1 << 20 :
+					4096;
 		return;
 	}
 	if (place->slot == STFS_SLOT_NPY && n->explicit_slots)

@@ -40,13 +40,16 @@ static int set_attr(struct stfs_view *view, uint64_t ino, const struct stfs_attr
 		return -EACCES;
 	/* Tools truncate and touch the control files on their way; the words that follow are what counts. */
 	if (place.slot == STFS_SLOT_CONTROL_FILE)
-		return stfs_controls[place.node].kind == STFS_CONTROL_TEXT ? -EACCES : stfs_view_fill_attr(view, &place, ret_attr);
+		return stfs_controls[place.node].kind == STFS_CONTROL_TEXT ?
+			       -EACCES :
+			       stfs_view_fill_attr(view, &place, ret_attr);
 	if (place.slot == STFS_SLOT_DIR) {
 		r = set_dir_attr(view, &place, change);
 		return r < 0 ? r : stfs_view_fill_attr(view, &place, ret_attr);
 	}
 	/* Times and modes of the NumPy file we show are those of the data. */
-	if (place.slot == STFS_SLOT_NPY && !change->set_size && stfs_view_entry(view, place.node, stfs_slice_of("data"), &place))
+	if (place.slot == STFS_SLOT_NPY && !change->set_size &&
+	    stfs_view_entry(view, place.node, stfs_slice_of("data"), &place))
 		ino = place.ino;
 	r = stfs_edit_file_node(view, ino, &place.node);
 	if (r == 0)

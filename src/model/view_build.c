@@ -101,7 +101,12 @@ static void judge_whole(struct stfs_view *view)
 	struct stat st;
 
 	*whole = (struct stfs_attr){
-		.type = STFS_NODE_FILE, .perm = 0666, .nlink = 1, .blksize = 4096, .uid = geteuid(), .gid = getegid(),
+		.type = STFS_NODE_FILE,
+		.perm = 0666,
+		.nlink = 1,
+		.blksize = 4096,
+		.uid = geteuid(),
+		.gid = getegid(),
 	};
 	/* A model that is not there yet is as open as its folder. */
 	if (view->model->n_files == 0 && fstat(view->model->dir_fd, &st) == 0) {

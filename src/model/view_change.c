@@ -278,8 +278,8 @@ int stfs_change_set_dir_attr(struct stfs_view *view, uint32_t dir, const struct 
 	struct stfs_node *n = &view->tree.nodes[dir];
 
 	if (!n->attr) {
-		int r = stfs_array_grow((void **)&view->dir_attrs, view->n_dir_attrs, &view->dir_attrs_cap, STFS_NODES_MAX,
-					sizeof(*view->dir_attrs));
+		int r = stfs_array_grow((void **)&view->dir_attrs, view->n_dir_attrs, &view->dir_attrs_cap,
+					STFS_NODES_MAX, sizeof(*view->dir_attrs));
 
 		if (r < 0)
 			return r;

@@ -53,9 +53,10 @@ static int write_diff_json(struct stfs_buf *buf, struct stfs_view *view)
 static int write_commit_help(struct stfs_buf *buf, struct stfs_view *view)
 {
 	(void)view;
-	return stfs_buf_append_str(buf, "Write the line \"commit\" here to build the model anew with all that is staged.\n"
-					"After it may follow, parted by blanks: sort, format=pt, dry-run, single, max-shard-size=BYTES,\n"
-					"and at last output=PATH, an absolute path, to leave the model and what is staged as they are.\n");
+	return stfs_buf_append_str(
+		buf, "Write the line \"commit\" here to build the model anew with all that is staged.\n"
+		     "After it may follow, parted by blanks: sort, format=pt, dry-run, single, max-shard-size=BYTES,\n"
+		     "and at last output=PATH, an absolute path, to leave the model and what is staged as they are.\n");
 }
 
 static int write_discard_help(struct stfs_buf *buf, struct stfs_view *view)

@@ -290,7 +290,8 @@ static int make_file(struct stfs_view *view, uint64_t parent, struct stfs_slice 
 	r = stfs_edit_check_name(view, dir, name, false);
 	if (r < 0)
 		return r;
-	r = stfs_edit_add_file(view, dir, name, stfs_change_new_id(view) << STFS_SLOT_BITS | STFS_SLOT_KEY, attr, &node);
+	r = stfs_edit_add_file(view, dir, name, stfs_change_new_id(view) << STFS_SLOT_BITS | STFS_SLOT_KEY, attr,
+			       &node);
 	if (r < 0)
 		return r;
 	*ret_content = stfs_content_ref(stfs_view_content(view, node));

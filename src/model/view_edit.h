@@ -25,8 +25,9 @@ bool stfs_view_is_writable(const struct stfs_view *view);
 
 /* Who is told of changes that the kernel cannot know of. Called without any lock of the view; may be called from any thread. */
 struct stfs_view_watcher {
-	void (*changed)(void *user, uint64_t ino);                                     /* bytes or attributes */
-	void (*renamed)(void *user, uint64_t parent, struct stfs_slice name, bool gone); /* an entry is another one, or gone */
+	void (*changed)(void *user, uint64_t ino); /* bytes or attributes */
+	void (*renamed)(void *user, uint64_t parent, struct stfs_slice name,
+			bool gone); /* an entry is another one, or gone */
 	void *user;
 };
 
@@ -101,7 +102,7 @@ bool stfs_file_is_generated(const struct stfs_file *file);
 int stfs_file_allocate(struct stfs_file *file, uint64_t size);
 
 /*
- * Copies `len` bytes from one open file to another. A whole tensor into an empty file is staged as a reference. Returns 0
+ * Copies `len` bytes from one open file to another. A tensor that nobody edited, from its beginning, is staged as a reference. Returns 0
  * with *ret_copied, or -EOPNOTSUPP when the caller had better read and write.
  */
 int stfs_file_copy(struct stfs_file *from, uint64_t from_offset, struct stfs_file *to, uint64_t to_offset, uint64_t len,

@@ -45,13 +45,13 @@ int stfs_known_collect(struct stfs_view *view, struct stfs_known *known)
 {
 	int r = 0;
 
-	for (uint32_t node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, STFS_NODE_ROOT); r == 0 && node != STFS_NODE_NONE;
-	     node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, node)) {
+	for (uint32_t node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, STFS_NODE_ROOT);
+	     r == 0 && node != STFS_NODE_NONE; node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, node)) {
 		const struct stfs_node *n = &view->tree.nodes[node];
 
 		if (n->kind == STFS_NODE_OWN || n->attr || n->explicit_slots || n->moved)
 			r = add(known, stfs_view_place(view, node).ino, stfs_view_place(view, n->parent).ino,
-				      stfs_tree_name(&view->tree, node));
+				stfs_tree_name(&view->tree, node));
 	}
 	return r;
 }

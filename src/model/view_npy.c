@@ -88,7 +88,8 @@ static int renew_text(struct stfs_view *view, uint32_t dir, enum stfs_role role,
 	uint32_t node;
 	int r = renew_slot(view, dir, role, attr, effect, &node);
 
-	return r < 0 ? r : stfs_content_write(stfs_view_content(view, node), view->stage, text.p, text.len, 0, &written);
+	return r < 0 ? r :
+		       stfs_content_write(stfs_view_content(view, node), view->stage, text.p, text.len, 0, &written);
 }
 
 static int renew_shape(struct stfs_view *view, uint32_t dir, const struct stfs_npy *npy,

@@ -18,7 +18,7 @@
  * the id slot << 60 | id of the directory.
  */
 enum stfs_slot {
-	STFS_SLOT_DIR,   /* the node itself: a module, a tensor, the root, __metadata__ */
+	STFS_SLOT_DIR, /* the node itself: a module, a tensor, the root, __metadata__ */
 	STFS_SLOT_DATA,
 	STFS_SLOT_DTYPE,
 	STFS_SLOT_SHAPE,
@@ -26,7 +26,7 @@ enum stfs_slot {
 	STFS_SLOT_ALIAS, /* the id is one of the alias table */
 	STFS_SLOT_KEY,   /* the node itself: a file of __metadata__, or any file that was made */
 	/* These are no part of a number. */
-	STFS_SLOT_FILE,  /* a node of kind OWN: its bytes are a content */
+	STFS_SLOT_FILE, /* a node of kind OWN: its bytes are a content */
 	STFS_SLOT_CONTROL_DIR,
 	STFS_SLOT_CONTROL_FILE,
 };
@@ -84,7 +84,8 @@ struct stfs_view {
 	struct stfs_log *log;
 	struct stfs_attr whole; /* owner, times and permissions of files that are about the whole model */
 
-	pthread_rwlock_t tree_lock; /* protects the tree and the arrays below it; only a writable view ever writes them */
+	/* protects the tree and the arrays below it; only a writable view ever writes them */
+	pthread_rwlock_t tree_lock;
 	struct stfs_tree tree;
 	struct stfs_content **contents; /* of file nodes, by their `entry`; NULL for a free place */
 	uint32_t n_contents, contents_cap;
@@ -95,10 +96,10 @@ struct stfs_view {
 	bool dirs_moved;          /* a directory was made or moved: paths may spell other names than the model's */
 	struct stfs_stage *stage; /* NULL: read-only */
 	struct stfs_view_watcher watcher;
-	atomic_int stage_error;   /* why the staging area could not be made, as the log knows it */
-	atomic_bool frozen;       /* a commit is running */
-	atomic_bool stopped;      /* a commit could not be ended: frozen until the next mount ends it */
-	atomic_ullong generation; /* grows with every change */
+	atomic_int stage_error;           /* why the staging area could not be made, as the log knows it */
+	atomic_bool frozen;               /* a commit is running */
+	atomic_bool stopped;              /* a commit could not be ended: frozen until the next mount ends it */
+	atomic_ullong generation;         /* grows with every change */
 	atomic_ullong journal_generation; /* grows with every new journal */
 	struct timespec *file_mtimes;     /* of the model's files, as shown: a commit does not age what it left alone */
 

@@ -209,8 +209,8 @@ static void drop_empty_dirs(struct stfs_view *view)
 	for (uint32_t node = 0; node < view->tree.n; node++) {
 		uint32_t at = node;
 
-		while (at != STFS_NODE_ROOT && at != STFS_NODE_METADATA && view->tree.nodes[at].kind == STFS_NODE_MODULE &&
-		       stfs_change_is_empty(view, at)) {
+		while (at != STFS_NODE_ROOT && at != STFS_NODE_METADATA &&
+		       view->tree.nodes[at].kind == STFS_NODE_MODULE && stfs_change_is_empty(view, at)) {
 			uint32_t parent = view->tree.nodes[at].parent;
 
 			stfs_change_remove(view, at);

@@ -146,7 +146,8 @@ static uint64_t wanted_id(struct replaying *replaying, uint64_t ino, bool file)
 {
 	struct stfs_tree *tree = &replaying->view->tree;
 	uint64_t slot = ino & ((1 << STFS_SLOT_BITS) - 1), id = stfs_change_id_of_ino(ino);
-	bool fits = file ? slot == STFS_SLOT_KEY || (slot >= STFS_SLOT_DATA && slot <= STFS_SLOT_NPY) : slot == STFS_SLOT_DIR;
+	bool fits = file ? slot == STFS_SLOT_KEY || (slot >= STFS_SLOT_DATA && slot <= STFS_SLOT_NPY) :
+			   slot == STFS_SLOT_DIR;
 
 	if (fits && ino >> STFS_SLOT_BITS >= STFS_NODE_ID_FIRST && stfs_tree_find(tree, id) == STFS_NODE_NONE)
 		return id;
@@ -189,7 +190,7 @@ static int bind_number(struct replaying *replaying, uint64_t number, struct stfs
 		replaying->forget_at = STFS_MAX(replaying->n_bindings * 2, 64u);
 	}
 	r = stfs_array_grow((void **)&replaying->bindings, replaying->n_bindings, &replaying->bindings_cap,
-				STFS_NODES_MAX, sizeof(*replaying->bindings));
+			    STFS_NODES_MAX, sizeof(*replaying->bindings));
 
 	if (r == 0)
 		replaying->bindings[replaying->n_bindings++] = (struct binding){ number, stfs_content_ref(content) };
@@ -298,8 +299,7 @@ static int apply_run(struct replaying *replaying, struct stfs_content *content, 
 
 	if (!stfs_payload_take_u64(&payload, &file) || !stfs_payload_take_u64(&payload, &run.begin) ||
 	    !stfs_payload_take_u64(&payload, &run.size) || file >= model->n_files ||
-	    __builtin_add_overflow(run.begin, run.size, &end) ||
-	    end > stfs_snapshot_identity(model->files[file])->size)
+	    __builtin_add_overflow(run.begin, run.size, &end) || end > stfs_snapshot_identity(model->files[file])->size)
 		return -EBADMSG;
 	run.file = model->files[file];
 	return stfs_content_replay_run(content, record, &run);
@@ -393,7 +393,8 @@ static int complete_journal(struct stfs_view *view)
 			continue;
 		content = stfs_view_content(view, node);
 		if (stfs_content_is_handed_on(content)) {
-			r = stfs_edit_journal_remove(view, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node));
+			r = stfs_edit_journal_remove(view, view->tree.nodes[node].parent,
+						     stfs_tree_name(&view->tree, node));
 			if (r == 0)
 				stfs_change_remove(view, node);
 		} else if (stfs_content_has_new_damage(content)) {

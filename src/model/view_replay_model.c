@@ -42,8 +42,8 @@ int stfs_replay_describe_snapshot(struct stfs_buf *payload, const struct stfs_sn
 	const struct stfs_identity *identity = stfs_snapshot_identity(file);
 	const struct stfs_header *header = stfs_snapshot_header(file);
 
-	return stfs_replay_describe_file(payload, stfs_slice_of(stfs_snapshot_name(file)), identity->size, identity->mtime,
-					 (struct stfs_slice){ header->text, header->text_len });
+	return stfs_replay_describe_file(payload, stfs_slice_of(stfs_snapshot_name(file)), identity->size,
+					 identity->mtime, (struct stfs_slice){ header->text, header->text_len });
 }
 
 int stfs_replay_describe_model(const struct stfs_model *model, struct stfs_buf *payload)

@@ -202,7 +202,9 @@ static int journal_discard(struct stfs_view *view, struct stfs_slice path)
 	_cleanup_buf_ struct stfs_buf payload = { 0 };
 	int r = stfs_payload_bytes(&payload, path);
 
-	return r < 0 ? r : stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_DISCARD, stfs_buf_slice(&payload));
+	return r < 0 ? r :
+		       stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_DISCARD,
+					   stfs_buf_slice(&payload));
 }
 
 int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stfs_diag *diag)

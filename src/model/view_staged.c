@@ -26,7 +26,8 @@ static bool has_empty_dir(const struct stfs_view *view)
 
 	for (uint32_t node = stfs_tree_next(tree, STFS_NODE_ROOT, STFS_NODE_ROOT); node != STFS_NODE_NONE;
 	     node = stfs_tree_next(tree, STFS_NODE_ROOT, node)) {
-		if (tree->nodes[node].kind == STFS_NODE_MODULE && node != STFS_NODE_METADATA && stfs_change_is_empty(view, node))
+		if (tree->nodes[node].kind == STFS_NODE_MODULE && node != STFS_NODE_METADATA &&
+		    stfs_change_is_empty(view, node))
 			return true;
 	}
 	return false;

@@ -76,7 +76,9 @@ static int open_npy(struct stfs_view *view, const struct stfs_place *place, bool
 	attr = (struct stfs_file_attr){ shown.perm, shown.uid, shown.gid, shown.mtime };
 	if (truncate) {
 		r = stfs_edit_add_file(view, dir, stfs_slice_of("data.npy"), place->ino, &attr, &node);
-		return r < 0 ? r : stfs_file_new(view, stfs_view_content(view, node), STFS_ROLE_NPY, STFS_NODE_NONE, ret_file);
+		return r < 0 ? r :
+			       stfs_file_new(view, stfs_view_content(view, node), STFS_ROLE_NPY, STFS_NODE_NONE,
+					     ret_file);
 	}
 	node = stfs_view_role_node(view, dir, STFS_ROLE_DATA);
 	if (node == STFS_NODE_NONE)
@@ -92,7 +94,8 @@ static int empty(struct stfs_file *file)
 	int r = 0;
 
 	/* What is larger is no text of the kind: nothing is lost with it. */
-	if ((file->role == STFS_ROLE_DTYPE || file->role == STFS_ROLE_SHAPE) && stfs_content_size(content) <= BEFORE_MAX)
+	if ((file->role == STFS_ROLE_DTYPE || file->role == STFS_ROLE_SHAPE) &&
+	    stfs_content_size(content) <= BEFORE_MAX)
 		r = stfs_content_read(content, BEFORE_MAX, &file->before);
 	return r < 0 ? r : stfs_content_truncate(content, file->view->stage, 0);
 }
@@ -329,31 +332,40 @@ static bool run_of_file(struct stfs_file *file, struct stfs_run *ret, uint64_t *
 	return false; /* of the model before a commit */
 }
 
-int stfs_file_copy(struct stfs_file *from, uint64_t from_offset, struct stfs_file *to, uint64_t to_offset, uint64_t len,
-		   uint64_t *ret_copied)
+/* A run from its beginning, or on from where the target ends: that is what cp asks for. Small ones are better off as text. */
+static int refer(struct stfs_file *from, uint64_t offset, struct stfs_file *to, uint64_t len, uint64_t *ret_copied)
 {
 	struct stfs_content *target = atomic_load(&to->content);
 	struct stfs_run run;
 	uint64_t file;
 	int r;
 
-	if (!to->writable || to->fixed)
+	if (offset != stfs_content_size(target) || !run_of_file(from, &run, &file) || offset >= run.size)
+		return -EOPNOTSUPP;
+	run.size = offset + STFS_MIN(len, run.size - offset);
+	if (run.size <= STFS_SMALL_MAX)
+		return -EOPNOTSUPP;
+	r = stfs_content_refer(target, to->view->stage, file, &run);
+	if (r == 0)
+		*ret_copied = run.size - offset;
+	return r == -EINVAL ? -EOPNOTSUPP : r;
+}
+
+int stfs_file_copy(struct stfs_file *from, uint64_t from_offset, struct stfs_file *to, uint64_t to_offset, uint64_t len,
+		   uint64_t *ret_copied)
+{
+	int r;
+
+	if (!to->writable || to->fixed || from_offset != to_offset)
 		return -EOPNOTSUPP;
 	stfs_file_follow(from);
 	r = begin_write(to);
 	if (r < 0)
 		return r;
-	/* Only a whole file into an empty one: that is what cp asks for. Small ones are better off as text. */
-	if (from_offset || to_offset || stfs_content_size(target) || !run_of_file(from, &run, &file) || len < run.size ||
-	    run.size <= STFS_SMALL_MAX)
-		r = -EOPNOTSUPP;
-	else
-		r = stfs_content_refer(target, to->view->stage, file, &run);
-	if (r == 0)
-		*ret_copied = run.size;
+	r = refer(from, from_offset, to, len, ret_copied);
 	atomic_fetch_add(&to->view->generation, 1);
 	pthread_rwlock_unlock(&to->view->tree_lock);
-	return r == -EINVAL ? -EOPNOTSUPP : r;
+	return r;
 }
 
 /* The directory whose data.npy this file is now, or STFS_NODE_NONE. */
@@ -407,9 +419,11 @@ static int sync_content(struct stfs_view *view, struct stfs_content *content)
 
 int stfs_file_sync(struct stfs_file *file)
 {
-	struct stfs_content *content = atomic_load(&file->content);
 	struct stfs_view *view = file->view;
+	struct stfs_content *content;
 
+	stfs_file_follow(file);
+	content = atomic_load(&file->content);
 	if (!view->stage || !content)
 		return 0;
 	/* So that a commit does not take the journal away meanwhile. */

@@ -18,8 +18,6 @@
 #include "stage_private.h"
 #include "view_private.h"
 
-STFS_DEFINE_CLEANUP(struct stfs_stage, stfs_stage_free)
-
 #define TRIES_MAX 100 /* a model that is replaced more often while we look is not ours to edit */
 
 /* A workspace on its way. */
@@ -142,7 +140,7 @@ static bool is_found_again(struct opening *opening)
 		return false;
 	fd = open_lock_fd(&now, is_new, &new);
 	return fd >= 0 && fstat(opening->lock_fd, &old) == 0 && is_folder(&now) == is_folder(&opening->location) &&
-	       old.st_dev == new.st_dev && old.st_ino == new.st_ino;
+	       old.st_dev == new.st_dev &&old.st_ino == new.st_ino;
 }
 
 /* Where the folder of the model is. */
@@ -190,7 +188,8 @@ static int new_stage(struct opening *opening)
 	if (!stage.name) {
 		r = default_stage(&opening->location, &path);
 		if (r < 0)
-			return stfs_fail(&opening->workspace->why, r, "the folder of the model cannot be told: %s", strerror(-r));
+			return stfs_fail(&opening->workspace->why, r, "the folder of the model cannot be told: %s",
+					 strerror(-r));
 		stage.name = path;
 	}
 	stfs_stage_free(stfs_steal(opening->stage));
@@ -218,10 +217,13 @@ static int lock(struct opening *opening)
 	*why = (struct stfs_diag){ 0 };
 	r = new_stage(opening);
 	if (r < 0)
-		return r == -ENOMEM ? r : set_state(opening, r == -EBADMSG ? STFS_WORKSPACE_DAMAGED : STFS_WORKSPACE_UNUSABLE);
+		return r == -ENOMEM ?
+			       r :
+			       set_state(opening, r == -EBADMSG ? STFS_WORKSPACE_DAMAGED : STFS_WORKSPACE_UNUSABLE);
 	r = stfs_stage_lock(opening->stage, opening->lock_fd, why);
 	if (r < 0)
-		return r == -ENOMEM ? r : set_state(opening, r == -EBUSY ? STFS_WORKSPACE_HELD : STFS_WORKSPACE_UNUSABLE);
+		return r == -ENOMEM ? r :
+				      set_state(opening, r == -EBUSY ? STFS_WORKSPACE_HELD : STFS_WORKSPACE_UNUSABLE);
 	if (!is_found_again(opening))
 		return -EAGAIN;
 	set_state(opening, STFS_WORKSPACE_WRITABLE);

@@ -14,10 +14,10 @@
 struct stfs_workspace_options {
 	struct stfs_model_options model;
 	struct stfs_view_options view;
-	const char *stage;  /* directory of what is staged, NULL: beside the model */
-	const char *holder; /* what others are told of us: "safetensorsfs commit" */
-	bool read_only;     /* no lock is taken, and what is staged is not looked at */
-	bool create;        /* a source that is not there is a model without tensors, whose first commit makes it */
+	const char *stage;    /* directory of what is staged, NULL: beside the model */
+	const char *holder;   /* what others are told of us: "safetensorsfs commit" */
+	bool read_only;       /* no lock is taken, and what is staged is not looked at */
+	bool create;          /* a source that is not there is a model without tensors, whose first commit makes it */
 	struct stfs_log *log; /* borrowed by the view, may be NULL */
 	const struct stfs_os *os;
 };
@@ -28,8 +28,8 @@ enum stfs_workspace_state {
 	STFS_WORKSPACE_UNFIT,     /* opened with lax or partial: what is there cannot be told from what is broken */
 	STFS_WORKSPACE_HELD,      /* another process edits it */
 	STFS_WORKSPACE_STALE,     /* what is staged was made for another version of the model */
-	STFS_WORKSPACE_DAMAGED,   /* what is staged, or what a commit left when it was cut short, cannot be made sense of */
-	STFS_WORKSPACE_UNUSABLE,  /* the place of the staging area cannot be used */
+	STFS_WORKSPACE_DAMAGED, /* what is staged, or what a commit left when it was cut short, cannot be made sense of */
+	STFS_WORKSPACE_UNUSABLE, /* the place of the staging area cannot be used */
 };
 
 /* Embedded, released with stfs_workspace_fini. */
@@ -38,7 +38,7 @@ struct stfs_workspace {
 	enum stfs_workspace_state state;
 	struct stfs_diag why;     /* a sentence, for all states but the first two */
 	struct stfs_stage *stage; /* when stale or damaged: what is staged, locked, apart from the view; else NULL */
-	char *made;               /* a directory that was made for a new model, and goes if it is still empty in the end; or NULL */
+	char *made; /* a directory that was made for a new model, and goes if it is still empty in the end; or NULL */
 };
 
 /*

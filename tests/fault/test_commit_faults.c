@@ -231,8 +231,8 @@ static void check_next_mount(const char *what, unsigned at)
 
 	said_init(&said);
 	r = editing_open(scenario->source, stfs_os_real(), &said, &view);
-	ck_assert_msg(r == 0, "%s at %u (%s): cannot be opened: %s %s", what, at, faulty_call_name(faulty.struck), strerror(-r),
-		      said.text);
+	ck_assert_msg(r == 0, "%s at %u (%s): cannot be opened: %s %s", what, at, faulty_call_name(faulty.struck),
+		      strerror(-r), said.text);
 	read_files(&files);
 	is_new = same_files(&files, &new_files);
 	ck_assert_msg(is_new || same_files(&files, &old_files), "%s at %u (%s): neither old nor new:%s", what, at,
@@ -241,7 +241,8 @@ static void check_next_mount(const char *what, unsigned at)
 	if (!is_new)
 		commit_the_rest(view, what, at);
 	else if (!scenario->scratch)
-		ck_assert_msg(strstr(folder_names(""), FIXTURE_STAGE) == NULL, "%s at %u: something is still staged", what, at);
+		ck_assert_msg(strstr(folder_names(""), FIXTURE_STAGE) == NULL, "%s at %u: something is still staged",
+			      what, at);
 	free_files(&files);
 	stfs_view_free(view);
 }
@@ -258,7 +259,8 @@ static void check_answer(int r, const char *what, unsigned at)
 			      faulty_call_name(faulty.struck));
 	else if (over)
 		ck_assert_msg(same_files(&files, &old_files) || same_files(&files, &new_files),
-			      "%s at %u (%s): said no, and left%s", what, at, faulty_call_name(faulty.struck), files.names);
+			      "%s at %u (%s): said no, and left%s", what, at, faulty_call_name(faulty.struck),
+			      files.names);
 	free_files(&files);
 }
 
@@ -313,10 +315,14 @@ static void fail_everywhere(const struct scenario *which)
 		int error;
 		const char *what;
 	} faults[] = {
-		{ FAULTY_ONCE, EIO, "EIO" },         { FAULTY_ONCE, ENOSPC, "ENOSPC" },
-		{ FAULTY_ONCE, EINTR, "EINTR" },     { FAULTY_FROM, EIO, "EIO from" },
-		{ FAULTY_FROM, ENOSPC, "ENOSPC from" }, { FAULTY_ONCE, EACCES, "EACCES" },
-		{ FAULTY_ONCE, EDQUOT, "EDQUOT" },   { FAULTY_SHORT, 0, "a short call" },
+		{ FAULTY_ONCE, EIO, "EIO" },
+		{ FAULTY_ONCE, ENOSPC, "ENOSPC" },
+		{ FAULTY_ONCE, EINTR, "EINTR" },
+		{ FAULTY_FROM, EIO, "EIO from" },
+		{ FAULTY_FROM, ENOSPC, "ENOSPC from" },
+		{ FAULTY_ONCE, EACCES, "EACCES" },
+		{ FAULTY_ONCE, EDQUOT, "EDQUOT" },
+		{ FAULTY_SHORT, 0, "a short call" },
 	};
 
 	make_folder();
@@ -331,6 +337,44 @@ static void fail_everywhere(const struct scenario *which)
 			ck_assert_uint_gt(at, 20);
 		}
 	}
+	empty_folder();
+	ck_assert_int_eq(rmdir(fixture_dir), 0);
+}
+
+/* A commit whose sync number `at` fails, and no other call. Returns false when it made fewer. */
+static bool run_unsynced(unsigned at, int *ret, bool *ret_not_durable)
+{
+	struct stfs_view *view = prepare();
+	struct stfs_commit_result result;
+	bool fired;
+
+	faulty_os_plant_in(&faulty, FAULTY_FSYNC | FAULTY_FDATASYNC, FAULTY_ONCE, at, EIO);
+	*ret = try_commit(view, &result);
+	*ret_not_durable = *ret == 0 && result.not_durable;
+	fired = faulty.fired > 0;
+	faulty.how = FAULTY_NONE;
+	stfs_view_free(view);
+	check_next_mount("sync", at);
+	return fired;
+}
+
+/*
+ * What is not on disk is never called done: a failed sync fails the commit up to the one of the folder after the renames,
+ * which makes it one that may not last. At least the intent, each new file, the folder and the decision come before that.
+ */
+static void sync_everywhere(const struct scenario *which, unsigned n_built)
+{
+	unsigned n_failed = 0;
+	bool not_durable;
+	int r;
+
+	make_folder();
+	faulty_os_init(&faulty, stfs_os_real());
+	learn(which);
+	while (run_unsynced(n_failed + 1, &r, &not_durable) && r < 0)
+		n_failed++;
+	ck_assert_uint_ge(n_failed, n_built + 3);
+	ck_assert(not_durable);
 	empty_folder();
 	ck_assert_int_eq(rmdir(fixture_dir), 0);
 }
@@ -433,7 +477,8 @@ static void recover_everywhere(unsigned at)
 				ck_assert(kill_commit(FAULTY_KILL, at));
 			else
 				stfs_view_free(prepare());
-			fired = faults[i].how == FAULTY_KILL ? open_killed(n) : open_failing(faults[i].how, faults[i].error, n);
+			fired = faults[i].how == FAULTY_KILL ? open_killed(n) :
+							       open_failing(faults[i].how, faults[i].error, n);
 			check_next_mount(faults[i].what, at * 1000 + n);
 		}
 	}
@@ -476,6 +521,14 @@ START_TEST(each_call_fails)
 }
 END_TEST
 
+START_TEST(a_failed_sync_is_told)
+{
+	static const unsigned n_built[] = { 1, 1, 3, 4, 1 };
+
+	sync_everywhere(scenarios[_i], n_built[_i]);
+}
+END_TEST
+
 START_TEST(killed_at_each_call)
 {
 	kill_everywhere(scenarios[_i]);
@@ -497,6 +550,7 @@ int main(void)
 
 	tcase_set_timeout(tcase, 600);
 	tcase_add_loop_test(tcase, each_call_fails, 0, (int)STFS_ARRAY_SIZE(scenarios));
+	tcase_add_loop_test(tcase, a_failed_sync_is_told, 0, (int)STFS_ARRAY_SIZE(scenarios));
 	tcase_add_loop_test(tcase, killed_at_each_call, 0, (int)STFS_ARRAY_SIZE(scenarios));
 	tcase_add_loop_test(tcase, each_call_of_the_recovery_fails, 0, 2);
 	suite_add_tcase(suite, tcase);

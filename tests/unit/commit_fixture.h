@@ -40,7 +40,9 @@ static inline void said_init(struct said *said)
 static inline int editing_open(const char *name, const struct stfs_os *os, struct said *said, struct stfs_view **ret)
 {
 	int dir_fd = open(fixture_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct stfs_stage_options stage_options = { .parent_fd = dir_fd, .name = FIXTURE_STAGE, .holder = "a test", .os = os };
+	struct stfs_stage_options stage_options = {
+		.parent_fd = dir_fd, .name = FIXTURE_STAGE, .holder = "a test", .os = os
+	};
 	struct stfs_model_options model_options = { 0 };
 	struct stfs_view_options view_options = { 0 };
 	struct stfs_stage *stage = NULL;
@@ -94,7 +96,8 @@ static inline struct stfs_view *editing(const char *name)
 }
 
 /* The inode at a path, 0 when it is not there; *ret_parent and *ret_name say where it would be. */
-static inline uint64_t edit_find(struct stfs_view *view, const char *path, uint64_t *ret_parent, struct stfs_slice *ret_name)
+static inline uint64_t edit_find(struct stfs_view *view, const char *path, uint64_t *ret_parent,
+				 struct stfs_slice *ret_name)
 {
 	uint64_t ino = STFS_INO_ROOT;
 	struct stfs_attr attr;
@@ -359,7 +362,8 @@ static inline int commit_options(struct stfs_view *view, const struct stfs_commi
 	said_init(said);
 	memset(result, 0, sizeof(*result));
 	r = stfs_view_commit(view, options, &said->report, result);
-	ck_assert_msg(r == 0 ? said->report.violations == 0 : said->report.violations > 0, "%s: %s", strerror(-r), said->text);
+	ck_assert_msg(r == 0 ? said->report.violations == 0 : said->report.violations > 0, "%s: %s", strerror(-r),
+		      said->text);
 	return r;
 }
 

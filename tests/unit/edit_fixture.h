@@ -17,14 +17,17 @@ static inline void open_view(enum stfs_layout layout)
 {
 	struct stfs_view_options options = { .layout = layout };
 	int fd = open(fixture_dir, O_RDONLY | O_DIRECTORY);
-	struct stfs_stage_options stage_options = { .parent_fd = fd, .name = ".m.stage", .holder = "test", .os = stfs_os_real() };
+	struct stfs_stage_options stage_options = {
+		.parent_fd = fd, .name = ".m.stage", .holder = "test", .os = stfs_os_real()
+	};
 	struct stfs_stage *stage = NULL;
 	struct stfs_diag diag = { 0 };
 
 	view_layout = layout;
 	ck_assert_int_eq(stfs_view_new(fixture_open("m.safetensors"), &options, NULL, &diag, &view), 0);
 	ck_assert_msg(stfs_stage_new(&stage_options, &diag, &stage) == 0, "%s", diag.text);
-	ck_assert_msg(stfs_stage_lock(stage, stfs_snapshot_fd(stfs_view_model(view)->files[0]), &diag) == 0, "%s", diag.text);
+	ck_assert_msg(stfs_stage_lock(stage, stfs_snapshot_fd(stfs_view_model(view)->files[0]), &diag) == 0, "%s",
+		      diag.text);
 	ck_assert_msg(stfs_view_attach_stage(view, stage, &diag) == 0, "%s", diag.text);
 	close(fd);
 }

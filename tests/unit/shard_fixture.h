@@ -11,10 +11,10 @@
 #define SHARDS SHARD_1 " " SHARD_2 " " SHARD_3 " " INDEX
 
 #define PT "\"__metadata__\":{\"format\":\"pt\"}"
-#define JSON_1                                                                             \
+#define JSON_1                                                                            \
 	"{" PT ",\"l0.w\":{\"dtype\":\"F32\",\"shape\":[250],\"data_offsets\":[0,1000]}," \
 	"\"l0.b\":{\"dtype\":\"U8\",\"shape\":[10],\"data_offsets\":[1000,1010]}}"
-#define JSON_2                                                                             \
+#define JSON_2                                                                            \
 	"{" PT ",\"l1.w\":{\"dtype\":\"F32\",\"shape\":[250],\"data_offsets\":[0,1000]}," \
 	"\"l1.b\":{\"dtype\":\"U8\",\"shape\":[10],\"data_offsets\":[1000,1010]}}"
 #define JSON_3 "{" PT ",\"head\":{\"dtype\":\"U8\",\"shape\":[64],\"data_offsets\":[0,64]}}"

@@ -224,8 +224,7 @@ START_TEST(metadata_is_set_and_deleted)
 	edit_rm(view, "__metadata__/format");
 	commit(view);
 	want_all();
-	expect_file(NAME,
-		    "{\"__metadata__\":{\"author\":\"me\",\"note\":\"two\\nlines\"}," A_W "," A_B "," BIG "}",
+	expect_file(NAME, "{\"__metadata__\":{\"author\":\"me\",\"note\":\"two\\nlines\"}," A_W "," A_B "," BIG "}",
 		    &wanted);
 	edit_expect(view, "__metadata__/author", "me\n");
 	ck_assert(!edit_there(view, "__metadata__/format"));
@@ -509,7 +508,8 @@ START_TEST(one_commit_at_a_time)
 	edit_put(view, "a/b/data", "vwxyz");
 	ck_assert_int_eq(stfs_view_freeze(view), 0);
 	refused(-EBUSY, "another commit");
-	ck_assert_int_eq(stfs_view_mkdir(view, STFS_INO_ROOT, stfs_slice_of("x"), 0755, (struct stfs_owner){ 0 }, &attr),
+	ck_assert_int_eq(stfs_view_mkdir(view, STFS_INO_ROOT, stfs_slice_of("x"), 0755, (struct stfs_owner){ 0 },
+					 &attr),
 			 -EBUSY);
 	stfs_view_thaw(view);
 	commit(view);

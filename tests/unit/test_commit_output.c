@@ -147,7 +147,8 @@ START_TEST(what_appears_meanwhile_stays)
 	char name[] = "new.safetensors", in_dir[] = "new";
 	struct stfs_buf buf;
 
-	ck_assert_int_eq(output_options(name, (struct stfs_commit_options){ .progress = make_file, .user = name }), -EEXIST);
+	ck_assert_int_eq(output_options(name, (struct stfs_commit_options){ .progress = make_file, .user = name }),
+			 -EEXIST);
 	buf = file_bytes(name);
 	ck_assert_str_eq(buf.data, "precious");
 	stfs_buf_fini(&buf);
@@ -190,7 +191,8 @@ START_TEST(a_directory_for_shards)
 	want_edited();
 	expect_file("out/" SHARD_2, JSON_2, &wanted);
 	want_old(&wanted, 0, 64);
-	expect_file("out/" SHARD_3, "{" PT ",\"top\":{\"dtype\":\"U8\",\"shape\":[64],\"data_offsets\":[0,64]}}", &wanted);
+	expect_file("out/" SHARD_3, "{" PT ",\"top\":{\"dtype\":\"U8\",\"shape\":[64],\"data_offsets\":[0,64]}}",
+		    &wanted);
 	stfs_view_free(view);
 	view = NULL;
 	{

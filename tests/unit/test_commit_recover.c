@@ -79,7 +79,7 @@ static int recover(void)
 	next = NULL;
 	said_init(&said);
 	r = stfs_commit_recover(stage, dir_fd, &said.report);
-	ck_assert_int_eq(r < 0, said.report.violations > 0);
+	ck_assert_int_eq(r<0, said.report.violations> 0);
 	return r;
 }
 
@@ -106,7 +106,11 @@ START_TEST(a_list_is_read_back)
 	add("b.safetensors");
 	ck_assert_int_eq(stfs_commit_steps_add_removed(&steps, stfs_slice_of("c.safetensors")), 0);
 	steps.steps[1] = (struct stfs_commit_step){
-		.temp = steps.steps[1].temp, .target = steps.steps[1].target, .fresh = true, .size = 7, .mtime = { 5, 6 },
+		.temp = steps.steps[1].temp,
+		.target = steps.steps[1].target,
+		.fresh = true,
+		.size = 7,
+		.mtime = { 5, 6 },
 	};
 	steps.keep_journal = true;
 	ck_assert_int_eq(stfs_commit_steps_encode(&steps, &payload), 0);
@@ -155,7 +159,8 @@ START_TEST(what_was_not_decided_is_undone)
 	file_put(".z.safetensors.stfs-commit", "of somebody else");
 	ck_assert_int_eq(recover(), 0);
 	ck_assert(!has_next());
-	ck_assert_str_eq(folder_names(""), FIXTURE_STAGE " .z.safetensors.stfs-commit a.safetensors b.safetensors c.safetensors");
+	ck_assert_str_eq(folder_names(""),
+			 FIXTURE_STAGE " .z.safetensors.stfs-commit a.safetensors b.safetensors c.safetensors");
 	expect("a.safetensors", "old a");
 }
 END_TEST

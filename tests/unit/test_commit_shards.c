@@ -162,14 +162,16 @@ START_TEST(several_shards_at_once)
 	expect_written("123i");
 	want_old(&wanted, 0, 1000);
 	want_bytes(&wanted, "0123456789", 10);
-	expect_file(SHARD_1,
-		    "{\"__metadata__\":{\"format\":\"np\"},\"l0.w\":{\"dtype\":\"F32\",\"shape\":[250],\"data_offsets\":[0,1000]},"
-		    "\"l0.b\":{\"dtype\":\"U8\",\"shape\":[10],\"data_offsets\":[1000,1010]}}",
-		    &wanted);
+	expect_file(
+		SHARD_1,
+		"{\"__metadata__\":{\"format\":\"np\"},\"l0.w\":{\"dtype\":\"F32\",\"shape\":[250],\"data_offsets\":[0,1000]},"
+		"\"l0.b\":{\"dtype\":\"U8\",\"shape\":[10],\"data_offsets\":[1000,1010]}}",
+		&wanted);
 	want_old(&wanted, 0, 64);
-	expect_file(SHARD_3,
-		    "{\"__metadata__\":{\"format\":\"np\"},\"top\":{\"dtype\":\"U8\",\"shape\":[64],\"data_offsets\":[0,64]}}",
-		    &wanted);
+	expect_file(
+		SHARD_3,
+		"{\"__metadata__\":{\"format\":\"np\"},\"top\":{\"dtype\":\"U8\",\"shape\":[64],\"data_offsets\":[0,64]}}",
+		&wanted);
 	ck_assert_str_eq(folder_names(""), SHARDS);
 }
 END_TEST

@@ -244,7 +244,8 @@ END_TEST
 START_TEST(numpy_sets_all_at_once)
 {
 	/* What np.save writes for np.arange(6, dtype='<i2').reshape(2, 3). */
-	static const char header[] = "\x93NUMPY\x01\x00v\x00{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }";
+	static const char header[] =
+		"\x93NUMPY\x01\x00v\x00{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }";
 	char npy[128 + 12];
 
 	memset(npy, ' ', sizeof(npy));
@@ -314,7 +315,9 @@ END_TEST
 START_TEST(one_writer)
 {
 	int fd = open(fixture_dir, O_RDONLY | O_DIRECTORY), model = open(fixture_path("m.safetensors"), O_RDONLY);
-	struct stfs_stage_options options = { .parent_fd = fd, .name = ".m.stage", .holder = "second", .os = stfs_os_real() };
+	struct stfs_stage_options options = {
+		.parent_fd = fd, .name = ".m.stage", .holder = "second", .os = stfs_os_real()
+	};
 	struct stfs_diag diag = { 0 };
 	struct stfs_stage *stage;
 

@@ -73,7 +73,9 @@ static int try_open(void)
 {
 	struct stfs_view_options options = { .layout = STFS_NESTED };
 	int fd = open(fixture_dir, O_RDONLY | O_DIRECTORY);
-	struct stfs_stage_options stage_options = { .parent_fd = fd, .name = ".m.stage", .holder = "test", .os = stfs_os_real() };
+	struct stfs_stage_options stage_options = {
+		.parent_fd = fd, .name = ".m.stage", .holder = "test", .os = stfs_os_real()
+	};
 	struct stfs_stage *stage = NULL;
 	struct stfs_diag diag = { 0 };
 
@@ -494,7 +496,7 @@ START_TEST(hostile_records_are_refused)
 		{ STFS_RECORD_CREATE, "model/a/w/data" },  { STFS_RECORD_MKDIR, "model/a/w/data" },
 		{ STFS_RECORD_MKDIR, ".safetensors" },     { STFS_RECORD_CREATE, "model/a/w/data/x" },
 		{ STFS_RECORD_MKDIR, "model/\xff" },       { STFS_RECORD_REMOVE, "__metadata__" },
-		{ STFS_RECORD_REMOVE, "model" },	   { STFS_RECORD_REMOVE, "model/a/w/data.npy" },
+		{ STFS_RECORD_REMOVE, "model" },           { STFS_RECORD_REMOVE, "model/a/w/data.npy" },
 	};
 
 	for (size_t i = 0; i < STFS_ARRAY_SIZE(records); i++) {

@@ -47,7 +47,8 @@ static const struct {
 	{ "{" ONE("a", "F32", "[2]", "[0,8]") "} x", 8, "nothing but blanks" },
 	{ "{" ONE("a", "f32", "[2]", "[0,8]") "}", 8, "tensor \"a\": expected one of the 22 dtypes" },
 	{ "{" ONE("a", "I4", "[2]", "[0,8]") "}", 8, "found \"I4\"" },
-	{ "{\"a\":{\"dtype\":3,\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "expected dtype to be a string, found a number: \"3\"" },
+	{ "{\"a\":{\"dtype\":3,\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
+	  "expected dtype to be a string, found a number: \"3\"" },
 	{ "{\"a\":{\"dtype\":{\"F32\":null},\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "found an object" },
 	{ "{\"a\":[\"F32\",[2],[0,8]]}", 8, "found an array" },
 	{ "{\"a\":null}", 0, "found null" },
@@ -63,9 +64,11 @@ static const struct {
 	{ "{" ONE("a", "F32", "[2]", "[8,0]") "}", 8, "end before they begin" },
 	{ "{" ONE("a", "F32", "[2]", "[0,7]") "}", 7, "F32 [2] needs 8 bytes, data_offsets [0,7] hold 7" },
 	{ "{" ONE("a", "F32", "[2]", "[1,9]") "}", 9, "expected to begin at 0, found 1 (1 bytes belong to no tensor)" },
-	{ "{" ONE("a", "U8", "[2]", "[0,2]") "," ONE("b", "U8", "[2]", "[1,3]") "}", 3, "overlap those of tensor \"a\"" },
+	{ "{" ONE("a", "U8", "[2]", "[0,2]") "," ONE("b", "U8", "[2]", "[1,3]") "}", 3,
+	  "overlap those of tensor \"a\"" },
 	{ "{" ONE("a", "U8", "[2]", "[0,2]") "," ONE("b", "U8", "[2]", "[0,2]") "}", 2, "overlap those of tensor" },
-	{ "{" ONE("a", "U8", "[2]", "[0,2]") "," ONE("z", "U8", "[0]", "[1,1]") "}", 2, "invalid offset for tensor \"z\"" },
+	{ "{" ONE("a", "U8", "[2]", "[0,2]") "," ONE("z", "U8", "[0]", "[1,1]") "}", 2,
+	  "invalid offset for tensor \"z\"" },
 	{ "{" ONE("a", "F32", "[4294967296,4294967296]", "[0,8]") "}", 8, "overflow" },
 	{ "{" ONE("a", "F32", "[18446744073709551615,9,0]", "[0,0]") "}", 0, "overflow" },
 	{ "{" ONE("a", "F4", "[3]", "[0,2]") "}", 2, "12 bits, which do not end up at a byte boundary" },
@@ -73,8 +76,10 @@ static const struct {
 	{ "{" ONE("a", "F32", "[2]", "[0,8]") "}", 7, "1 bytes are missing" },
 	{ "{" ONE("a", "F32", "[2]", "[0,8]") "}", 9, "1 bytes after the last tensor" },
 	{ "{}", 8, "8 bytes after the last tensor" },
-	{ "{" ONE("a", "U8", "[1]", "[0,1]") "," ONE("\\u0061", "U8", "[1]", "[1,2]") "}", 2, "duplicate name: tensor \"a\"" },
-	{ "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "duplicate field dtype" },
+	{ "{" ONE("a", "U8", "[1]", "[0,1]") "," ONE("\\u0061", "U8", "[1]", "[1,2]") "}", 2,
+	  "duplicate name: tensor \"a\"" },
+	{ "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+	  "duplicate field dtype" },
 	{ "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "duplicate field __metadata__" },
 	{ "{\"__metadata__\":{},\"\\u005f_metadata__\":{}}", 0, "duplicate field __metadata__" },
 	{ "{\"__metadata__\":{\"a\":\"1\",\"\\u0061\":\"2\"}}", 0, "__metadata__ key \"a\": duplicate key" },
@@ -109,12 +114,14 @@ static const struct {
 	{ "{" ONE("a", "F4", "[3,2]", "[0,3]") "," ONE("b", "F6_E3M2", "[4]", "[3,6]") "}", 6, NULL },
 	{ "{" ONE("z", "U8", "[0]", "[1,1]") "," ONE("a", "U8", "[1]", "[0,1]") "}", 1, NULL },
 	{ "{\"a\":{\"data_offsets\":[0,1],\"shape\":[1],\"dtype\":\"\\u00558\"}}", 1, NULL },
-	{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"x\":[1],\"x\":{}}}", 1, "unknown field \"x\" is ignored" },
+	{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"x\":[1],\"x\":{}}}", 1,
+	  "unknown field \"x\" is ignored" },
 	{ "{" ONE("", "U8", "[1]", "[0,1]") "}", 1, "tensor \"\": the name is empty" },
 	{ "{" ONE("a\\u0000b", "U8", "[1]", "[0,1]") "}", 1, "has a NUL" },
 	{ "{" ONE("../x", "U8", "[1]", "[0,1]") "}", 1, "means another folder" },
 	{ "{" ONE("a//b", "U8", "[1]", "[0,1]") "}", 1, "empty path part" },
-	{ "{" ONE("a", "U8", "[1]", "[0,1]") "," ONE("a.b", "U8", "[1]", "[1,2]") "}", 2, "tensor \"a\" is also the folder of tensor \"a.b\"" },
+	{ "{" ONE("a", "U8", "[1]", "[0,1]") "," ONE("a.b", "U8", "[1]", "[1,2]") "}", 2,
+	  "tensor \"a\" is also the folder of tensor \"a.b\"" },
 	{ "{" ONE("__metadata__ ", "U8", "[1]", "[0,1]") "}", 1, NULL },
 	{ "{\"\\u005f_metadata__\":{\"k\":\"v\"}}", 0, NULL },
 };
@@ -134,8 +141,10 @@ END_TEST
 
 START_TEST(test_reports_everything)
 {
-	ck_assert_ptr_null(parse("{" ONE("a", "X", "[2]", "[0,8]") "," ONE("b", "F32", "\"2\"", "[8,16]") ","
-				 "\"__metadata__\":{\"k\":1,\"l\":2}}", 16));
+	ck_assert_ptr_null(parse("{" ONE("a", "X", "[2]", "[0,8]") "," ONE(
+					 "b", "F32", "\"2\"", "[8,16]") ","
+									"\"__metadata__\":{\"k\":1,\"l\":2}}",
+				 16));
 	ck_assert_uint_eq(findings.report.violations, 4);
 	ck_assert_ptr_null(parse("{" ONE("a", "F32", "[2]", "[0,7]") "," ONE("b", "F32", "[2]", "[9,16]") "}", 20));
 	ck_assert_uint_eq(findings.report.violations, 4); /* two sizes, a hole, bytes at the end */
@@ -145,8 +154,11 @@ END_TEST
 START_TEST(test_sorted_and_found)
 {
 	struct stfs_header *header =
-		parse("{" ONE("c", "U8", "[3]", "[2,5]") "," ONE("z2", "U8", "[0]", "[2,2]") "," ONE("a", "U8", "[1,2]", "[0,2]")
-		      "," ONE("z1", "U8", "[0]", "[2,2]") ",\"__metadata__\":{\"k\\u0000\":\"v\\n\",\"\":\"\"}}", 5);
+		parse("{" ONE("c", "U8", "[3]", "[2,5]") "," ONE("z2", "U8", "[0]", "[2,2]") "," ONE(
+			      "a", "U8", "[1,2]",
+			      "[0,2]") "," ONE("z1", "U8", "[0]",
+					       "[2,2]") ",\"__metadata__\":{\"k\\u0000\":\"v\\n\",\"\":\"\"}}",
+		      5);
 	static const char *const order[] = { "a", "z2", "z1", "c" };
 	struct stfs_dims dims;
 	uint64_t dim;
@@ -182,11 +194,13 @@ START_TEST(test_lax)
 	ck_assert_uint_eq(findings.report.warnings, 1);
 	stfs_header_free(header);
 	ck_assert_ptr_null(parse_bytes("{}\0x", 4, 0, STFS_LAX));
-	header = parse_bytes("{" ONE("a", "U8", "[2]", "[0,2]") "}", strlen("{" ONE("a", "U8", "[2]", "[0,2]") "}"), 6, STFS_LAX);
+	header = parse_bytes("{" ONE("a", "U8", "[2]", "[0,2]") "}", strlen("{" ONE("a", "U8", "[2]", "[0,2]") "}"), 6,
+			     STFS_LAX);
 	ck_assert_ptr_nonnull(header);
 	ck_assert_uint_eq(header->data_size, 2);
 	stfs_header_free(header);
-	ck_assert_ptr_null(parse_bytes("{" ONE("a", "U8", "[2]", "[0,2]") "}", strlen("{" ONE("a", "U8", "[2]", "[0,2]") "}"), 1, STFS_LAX));
+	ck_assert_ptr_null(parse_bytes("{" ONE("a", "U8", "[2]", "[0,2]") "}",
+				       strlen("{" ONE("a", "U8", "[2]", "[0,2]") "}"), 1, STFS_LAX));
 }
 END_TEST
 
@@ -212,7 +226,8 @@ START_TEST(test_length_word)
 		uint64_t len;
 
 		findings_init(&findings);
-		ck_assert_int_eq(stfs_header_length(cases[i].word, cases[i].size, &findings.report, &len), cases[i].result);
+		ck_assert_int_eq(stfs_header_length(cases[i].word, cases[i].size, &findings.report, &len),
+				 cases[i].result);
 		ck_assert_msg(strstr(findings.text, cases[i].says), "%s", findings.text);
 	}
 }
@@ -220,16 +235,17 @@ END_TEST
 
 START_TEST(test_written_header_parses_back)
 {
-	const char *json = "{" ONE("b", "F32", "[2]", "[8,16]") "," ONE("a\\n\\u0001\\\"", "F64", "[]", "[0,8]")
-			   ",\"__metadata__\":{\"z\":\"1\",\"a\\t\":\"\\u00e9/\"}}";
+	const char *json = "{" ONE("b", "F32", "[2]", "[8,16]") "," ONE(
+		"a\\n\\u0001\\\"", "F64", "[]", "[0,8]") ",\"__metadata__\":{\"z\":\"1\",\"a\\t\":\"\\u00e9/\"}}";
 	struct stfs_header *header = parse(json, 16), *again;
 	_cleanup_buf_ struct stfs_buf buf = { 0 };
 
 	ck_assert_ptr_nonnull(header);
 	ck_assert_int_eq(stfs_header_write(&buf, header), 0);
 	ck_assert_uint_eq(buf.len % 8, 0);
-	ck_assert_ptr_nonnull(strstr(buf.data, "{\"__metadata__\":{\"a\\t\":\"\xc3\xa9/\",\"z\":\"1\"},\"a\\n\\u0001\\\"\":"
-					       "{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]},\"b\":"));
+	ck_assert_ptr_nonnull(strstr(buf.data,
+				     "{\"__metadata__\":{\"a\\t\":\"\xc3\xa9/\",\"z\":\"1\"},\"a\\n\\u0001\\\"\":"
+				     "{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]},\"b\":"));
 	again = parse_bytes(buf.data, buf.len, 16, 0);
 	ck_assert_ptr_nonnull(again);
 	ck_assert_uint_eq(again->n_tensors, 2);
@@ -246,8 +262,10 @@ START_TEST(test_too_many_tensors)
 
 	ck_assert_int_eq(stfs_buf_append_char(&buf, '{'), 0);
 	for (unsigned i = 0; i <= STFS_TENSORS_MAX; i++)
-		ck_assert_int_eq(stfs_buf_printf(&buf, "%s\"%x\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
-						 i ? "," : "", i), 0);
+		ck_assert_int_eq(stfs_buf_printf(&buf,
+						 "%s\"%x\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
+						 i ? "," : "", i),
+				 0);
 	ck_assert_int_eq(stfs_buf_append_char(&buf, '}'), 0);
 	text = buf.data;
 	findings_init(&findings);

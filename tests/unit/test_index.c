@@ -55,9 +55,10 @@ END_TEST
 
 START_TEST(test_accepted)
 {
-	struct stfs_index *index = parse("{\"metadata\":{\"total_size\":52.0,\"total_parameters\":17,\"x\":{\"y\":[1]}},"
-					 "\"extra\":[],\"weight_map\":{\"b\":\"two.safetensors\",\"a\\n\":\"sub/./one.safetensors\","
-					 "\"c\":\"two.safetensors\"}}");
+	struct stfs_index *index =
+		parse("{\"metadata\":{\"total_size\":52.0,\"total_parameters\":17,\"x\":{\"y\":[1]}},"
+		      "\"extra\":[],\"weight_map\":{\"b\":\"two.safetensors\",\"a\\n\":\"sub/./one.safetensors\","
+		      "\"c\":\"two.safetensors\"}}");
 
 	ck_assert_msg(index, "%s", findings.text);
 	ck_assert_uint_eq(index->n_entries, 3);

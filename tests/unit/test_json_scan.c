@@ -106,9 +106,18 @@ START_TEST(test_uint)
 		{ "18446744073709551615", 0, UINT64_MAX },
 		{ "18446744073709551616", -EBADMSG, 0 },
 		{ "99999999999999999999999", -EBADMSG, 0 },
-		{ "00", -EBADMSG, 0 }, { "02", -EBADMSG, 0 }, { "-0", -EBADMSG, 0 }, { "-2", -EBADMSG, 0 },
-		{ "+2", -EBADMSG, 0 }, { "2.0", -EBADMSG, 0 }, { "2e0", -EBADMSG, 0 }, { "2E0", -EBADMSG, 0 },
-		{ "\"2\"", -EBADMSG, 0 }, { "null", -EBADMSG, 0 }, { "true", -EBADMSG, 0 }, { "", -EBADMSG, 0 },
+		{ "00", -EBADMSG, 0 },
+		{ "02", -EBADMSG, 0 },
+		{ "-0", -EBADMSG, 0 },
+		{ "-2", -EBADMSG, 0 },
+		{ "+2", -EBADMSG, 0 },
+		{ "2.0", -EBADMSG, 0 },
+		{ "2e0", -EBADMSG, 0 },
+		{ "2E0", -EBADMSG, 0 },
+		{ "\"2\"", -EBADMSG, 0 },
+		{ "null", -EBADMSG, 0 },
+		{ "true", -EBADMSG, 0 },
+		{ "", -EBADMSG, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -59,7 +59,8 @@ static void expect(const char *options_index, bool partial, int error, const cha
 	for (uint32_t i = 0; model && i < model->n_entries; i++) {
 		struct stfs_slice name = stfs_model_tensor(model, i)->name;
 
-		snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%.*s", i ? " " : "", (int)name.len, name.p);
+		snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%.*s", i ? " " : "", (int)name.len,
+			 name.p);
 		ck_assert_uint_eq(stfs_model_find(model, name), i);
 	}
 	if (model) {
@@ -128,11 +129,13 @@ START_TEST(test_index_against_headers)
 	make_index(INDEX);
 	expect(NULL, false, 0, "a c d b", "tensor \"c\" is in model-00001-of-00002.safetensors, the index says");
 	ck_assert_ptr_nonnull(strstr(findings.text, "tensor \"d\" of model-00001-of-00002.safetensors is not listed"));
-	ck_assert_ptr_nonnull(strstr(findings.text, "the index lists tensor \"c\" in model-00002-of-00002.safetensors, which has no such"));
+	ck_assert_ptr_nonnull(strstr(
+		findings.text, "the index lists tensor \"c\" in model-00002-of-00002.safetensors, which has no such"));
 	ck_assert_ptr_nonnull(strstr(findings.text, "total_size 12, its tensors have 8 bytes"));
 	make(SHARD2, "b c");
-	expect(NULL, false, 0, "a d b c", "tensor \"c\" is in model-00001-of-00002.safetensors and in model-00002-of-00002.safetensors: "
-					  "the index takes the latter");
+	expect(NULL, false, 0, "a d b c",
+	       "tensor \"c\" is in model-00001-of-00002.safetensors and in model-00002-of-00002.safetensors: "
+	       "the index takes the latter");
 }
 END_TEST
 
@@ -277,7 +280,8 @@ START_TEST(test_merged_metadata)
 	ck_assert_uint_eq(model->n_metadata, 3);
 	ck_assert(stfs_slice_is(model->metadata[1].value, "1"));
 	ck_assert(stfs_slice_is(model->metadata[2].value, "3"));
-	ck_assert_ptr_nonnull(strstr(findings.text, "metadata \"x\" has another value in model-00002-of-00002.safetensors"));
+	ck_assert_ptr_nonnull(
+		strstr(findings.text, "metadata \"x\" has another value in model-00002-of-00002.safetensors"));
 	stfs_model_free(model);
 }
 END_TEST

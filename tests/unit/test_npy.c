@@ -19,71 +19,92 @@ static const struct {
 } golden[] = {
 	{ STFS_BOOL, "2,3", 2,
 	  "\223NUMPY\001\000v\000{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3), }"
-	  "                                                          \n", 128 },
+	  "                                                          \n",
+	  128 },
 	{ STFS_U8, "", 0,
 	  "\223NUMPY\001\000v\000{'descr': '|u1', 'fortran_order': False, 'shape': (), }"
-	  "                                                              \n", 128 },
+	  "                                                              \n",
+	  128 },
 	{ STFS_I8, "3", 1,
 	  "\223NUMPY\001\000v\000{'descr': '|i1', 'fortran_order': False, 'shape': (3,), }"
-	  "                                                            \n", 128 },
+	  "                                                            \n",
+	  128 },
 	{ STFS_U16, "0,4", 2,
 	  "\223NUMPY\001\000v\000{'descr': '<u2', 'fortran_order': False, 'shape': (0, 4), }"
-	  "                                                          \n", 128 },
+	  "                                                          \n",
+	  128 },
 	{ STFS_I16, "2,3,4", 3,
 	  "\223NUMPY\001\000v\000{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3, 4), }"
-	  "                                                       \n", 128 },
+	  "                                                       \n",
+	  128 },
 	{ STFS_F16, "1000000", 1,
 	  "\223NUMPY\001\000v\000{'descr': '<f2', 'fortran_order': False, 'shape': (1000000,), }"
-	  "                                                      \n", 128 },
+	  "                                                      \n",
+	  128 },
 	{ STFS_U32, "2,3", 2,
 	  "\223NUMPY\001\000v\000{'descr': '<u4', 'fortran_order': False, 'shape': (2, 3), }"
-	  "                                                          \n", 128 },
+	  "                                                          \n",
+	  128 },
 	{ STFS_I32, "", 0,
 	  "\223NUMPY\001\000v\000{'descr': '<i4', 'fortran_order': False, 'shape': (), }"
-	  "                                                              \n", 128 },
+	  "                                                              \n",
+	  128 },
 	{ STFS_F32, "2,3", 2,
 	  "\223NUMPY\001\000v\000{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
-	  "                                                          \n", 128 },
+	  "                                                          \n",
+	  128 },
 	{ STFS_F32, "", 0,
 	  "\223NUMPY\001\000v\000{'descr': '<f4', 'fortran_order': False, 'shape': (), }"
-	  "                                                              \n", 128 },
+	  "                                                              \n",
+	  128 },
 	{ STFS_F32, "3", 1,
 	  "\223NUMPY\001\000v\000{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
-	  "                                                            \n", 128 },
+	  "                                                            \n",
+	  128 },
 	{ STFS_F32, "0,4", 2,
 	  "\223NUMPY\001\000v\000{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4), }"
-	  "                                                          \n", 128 },
+	  "                                                          \n",
+	  128 },
 	{ STFS_F32, "2,3,4", 3,
 	  "\223NUMPY\001\000v\000{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, 4), }"
-	  "                                                       \n", 128 },
+	  "                                                       \n",
+	  128 },
 	{ STFS_F32, "1000000", 1,
 	  "\223NUMPY\001\000v\000{'descr': '<f4', 'fortran_order': False, 'shape': (1000000,), }"
-	  "                                                      \n", 128 },
+	  "                                                      \n",
+	  128 },
 	{ STFS_C64, "0,4", 2,
 	  "\223NUMPY\001\000v\000{'descr': '<c8', 'fortran_order': False, 'shape': (0, 4), }"
-	  "                                                          \n", 128 },
+	  "                                                          \n",
+	  128 },
 	{ STFS_F64, "2,3,4", 3,
 	  "\223NUMPY\001\000v\000{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3, 4), }"
-	  "                                                       \n", 128 },
+	  "                                                       \n",
+	  128 },
 	{ STFS_I64, "1000000", 1,
 	  "\223NUMPY\001\000v\000{'descr': '<i8', 'fortran_order': False, 'shape': (1000000,), }"
-	  "                                                      \n", 128 },
+	  "                                                      \n",
+	  128 },
 	{ STFS_U64, "2,3", 2,
 	  "\223NUMPY\001\000v\000{'descr': '<u8', 'fortran_order': False, 'shape': (2, 3), }"
-	  "                                                          \n", 128 },
+	  "                                                          \n",
+	  128 },
 	{ STFS_BF16, "", 0,
 	  "\223NUMPY\001\000v\000{'descr': '<V2', 'fortran_order': False, 'shape': (), }"
-	  "                                                              \n", 128 },
+	  "                                                              \n",
+	  128 },
 	{ STFS_F8_E4M3, "2,3", 2,
 	  "\223NUMPY\001\000v\000{'descr': '|V1', 'fortran_order': False, 'shape': (2, 3), }"
-	  "                                                          \n", 128 },
+	  "                                                          \n",
+	  128 },
 	{ STFS_U8, ONES_64, 64,
 	  "\223NUMPY\001\0006\001{'descr': '|u1', 'fortran_order': False, 'shape': ("
 	  "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
 	  "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
 	  "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
 	  "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1), }"
-	  "                                                                \n", 320 },
+	  "                                                                \n",
+	  320 },
 };
 
 static void parse_dims(const char *text, uint32_t rank, uint64_t *ret)
@@ -286,7 +307,8 @@ START_TEST(test_shape)
 		struct stfs_npy npy = { 0 };
 
 		ck_assert_int_eq(stfs_buf_printf(&buf, "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }",
-						 cases[i].shape), 0);
+						 cases[i].shape),
+				 0);
 		ck_assert_msg(parse_text(buf.data, &npy) == cases[i].result, "%s", cases[i].shape);
 		ck_assert_uint_eq(npy.rank, cases[i].rank);
 		ck_assert_uint_eq(npy.shape[0], cases[i].first);

@@ -34,7 +34,9 @@ static const struct {
 	{ SLICE("\xed\xa0\x80"), "\"\\xed\\xa0\\x80\"", "\\xed\\xa0\\x80" },
 	{ SLICE("\xf4\x90\x80\x80"), "\"\\xf4\\x90\\x80\\x80\"", "\\xf4\\x90\\x80\\x80" },
 	{ SLICE("a\xe6\xa8"), "\"a\\xe6\\xa8\"", "a\\xe6\\xa8" },
-	{ SLICE("\xff\xc3(" "b"), "\"\\xff\\xc3(b\"", "\\xff\\xc3(b" },
+	{ SLICE("\xff\xc3("
+		"b"),
+	  "\"\\xff\\xc3(b\"", "\\xff\\xc3(b" },
 };
 
 START_TEST(test_cases)

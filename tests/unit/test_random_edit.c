@@ -201,7 +201,8 @@ static struct entry *some_file(void)
 
 static const char *some_name(void)
 {
-	static const char *const names[] = { "data", "dtype", "shape", "w", "b", "c", "x.y", "data~", ".s", "dtype", "data" };
+	static const char *const names[] = { "data", "dtype", "shape", "w",     "b",   "c",
+					     "x.y",  "data~", ".s",    "dtype", "data" };
 
 	return names[draw(STFS_ARRAY_SIZE(names))];
 }
@@ -269,8 +270,8 @@ static bool may_rename(const char *from, const char *dir, const char *name, cons
 
 	if (strcmp(from, "__metadata__") == 0 || (dir_moves && (strcmp(dir, from) == 0 || is_under(dir, from))))
 		return false;
-	if (dir_moves && (strcmp(dir, "__metadata__") == 0 || is_slot_name(name) ||
-			  (view_layout == STFS_FLAT && name[0] == '.')))
+	if (dir_moves &&
+	    (strcmp(dir, "__metadata__") == 0 || is_slot_name(name) || (view_layout == STFS_FLAT && name[0] == '.')))
 		return false;
 	if (!target)
 		return !dir_moves || dir_may_be(dir, name);
@@ -459,7 +460,8 @@ static void step_copy(void)
 	for (int i = 0; i < 20 && (!source || source->object->len < 5000); i++)
 		source = some_file();
 	target = find(path);
-	if (!source || (target && (!target->object || target->object == source->object)) || n_entries + 20 > ENTRIES_MAX)
+	if (!source || (target && (!target->object || target->object == source->object)) ||
+	    n_entries + 20 > ENTRIES_MAX)
 		return;
 	ck_assert_int_eq(stfs_view_open(view, ino_of(source->path), &from), 0);
 	to = open_write(path, true);
@@ -535,8 +537,8 @@ static size_t compare_dir(const char *dir, uint64_t ino)
 		snprintf(name, sizeof(name), "%.*s", (int)found->name.len, found->name.p);
 		snprintf(path, sizeof(path), "%s", join(dir, name));
 		entry = find(path);
-		ck_assert_msg(entry && !entry->object == (found->type == STFS_NODE_DIR), "step %lu: %s should not be there", step,
-			      path);
+		ck_assert_msg(entry && !entry->object == (found->type == STFS_NODE_DIR),
+			      "step %lu: %s should not be there", step, path);
 		n++;
 		if (!entry->object) {
 			n += compare_dir(path, found->ino);
@@ -555,8 +557,12 @@ static size_t compare_dir(const char *dir, uint64_t ino)
 /* What the naive tree makes of a tensor's directory: -1 nothing, 0 incomplete, 1 a tensor. */
 static int judge(const char *dir)
 {
-	struct entry *data = find(join(dir, "data")), *dtype = find(join(dir, "dtype")), *shape = find(join(dir, "shape"));
-	struct { const char *name; size_t bits; } dtypes[] = { { "U8", 8 }, { "F32", 32 }, { "BF16", 16 }, { "F4", 4 } };
+	struct entry *data = find(join(dir, "data")), *dtype = find(join(dir, "dtype")),
+		     *shape = find(join(dir, "shape"));
+	struct {
+		const char *name;
+		size_t bits;
+	} dtypes[] = { { "U8", 8 }, { "F32", 32 }, { "BF16", 16 }, { "F4", 4 } };
 	char text[BYTES_MAX + 1], *p, *end;
 	size_t bits = 0;
 
@@ -640,7 +646,8 @@ static void compare_changes(void)
 			 (!is_slot_name(name) && strcmp(name, "data.npy") != 0))
 			scratch++;
 	}
-	ck_assert_msg(changes->n_tensors == tensors, "step %lu: %u tensors, not %zu", step, changes->n_tensors, tensors);
+	ck_assert_msg(changes->n_tensors == tensors, "step %lu: %u tensors, not %zu", step, changes->n_tensors,
+		      tensors);
 	ck_assert_uint_eq(changes->n_keys, keys);
 	ck_assert_uint_eq(changes->n_scratch, scratch);
 	for (uint32_t i = 0; i < changes->n_tensors; i++) {
@@ -672,8 +679,8 @@ static void compare(void)
 static void take_step(void)
 {
 	static void (*const steps[])(void) = {
-		step_mkdir, step_put,	   step_put,	step_write,  step_write,  step_truncate, step_rename, step_rename,
-		step_copy,  step_remove,   step_remove,	step_npy,    step_handle, step_handle,	 step_rename,
+		step_mkdir, step_put,    step_put,    step_write, step_write,  step_truncate, step_rename, step_rename,
+		step_copy,  step_remove, step_remove, step_npy,   step_handle, step_handle,   step_rename,
 	};
 
 	if (draw(60) == 0)

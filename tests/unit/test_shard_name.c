@@ -20,7 +20,8 @@ static const struct {
 	{ "shard-00001-model-00001-of-00001.safetensors", true, "shard-00001-model", "", true, 1, 1 },
 	{ "model-rank-0-part-0.safetensors", true, "model-rank-0-part-0", "", false, 0, 0 },
 	{ "out-00000.safetensors", true, "out-00000", "", false, 0, 0 },
-	{ "model-99999999999999999999-of-00003.safetensors", true, "model-99999999999999999999-of-00003", "", false, 0, 0 },
+	{ "model-99999999999999999999-of-00003.safetensors", true, "model-99999999999999999999-of-00003", "", false, 0,
+	  0 },
 	{ "-of-.safetensors", true, "-of-", "", false, 0, 0 },
 	{ ".safetensors", false, "", "", false, 0, 0 },
 	{ "model.safetensors.index.json", false, "", "", false, 0, 0 },
@@ -63,7 +64,8 @@ START_TEST(test_indexes)
 {
 	struct stfs_shard_name name;
 
-	ck_assert_msg(stfs_index_name_parse(stfs_slice_of(indexes[_i].name), &name) == indexes[_i].ok, "%s", indexes[_i].name);
+	ck_assert_msg(stfs_index_name_parse(stfs_slice_of(indexes[_i].name), &name) == indexes[_i].ok, "%s",
+		      indexes[_i].name);
 	if (!indexes[_i].ok)
 		return;
 	ck_assert(stfs_slice_is(name.stem, indexes[_i].stem));

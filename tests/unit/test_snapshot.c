@@ -132,9 +132,14 @@ static const struct {
 	void (*change)(const char *path);
 	const char *says;
 } changes[] = {
-	{ change_truncate, "was truncated" }, { change_grow, "grew" },     { change_write, "was written to" },
-	{ change_header, "has another header" }, { change_mode, NULL },    { change_link, NULL },
-	{ change_unlink, NULL },              { change_replace, NULL },
+	{ change_truncate, "was truncated" },
+	{ change_grow, "grew" },
+	{ change_write, "was written to" },
+	{ change_header, "has another header" },
+	{ change_mode, NULL },
+	{ change_link, NULL },
+	{ change_unlink, NULL },
+	{ change_replace, NULL },
 };
 
 START_TEST(test_changes)

@@ -273,10 +273,20 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {
-		starts_with_root_and_metadata, finds_children_by_parent_and_name, refuses_to_find_too_long_a_name,
-		names_may_hold_any_byte, children_keep_their_order, keys_are_no_directories, ids_are_known_numbers,
-		ids_do_not_depend_on_what_else_is_there, a_taken_id_is_passed_over, ids_stay_in_their_range,
-		spells_paths, grows_and_trims, stops_at_the_limit, costs_little_a_node,
+		starts_with_root_and_metadata,
+		finds_children_by_parent_and_name,
+		refuses_to_find_too_long_a_name,
+		names_may_hold_any_byte,
+		children_keep_their_order,
+		keys_are_no_directories,
+		ids_are_known_numbers,
+		ids_do_not_depend_on_what_else_is_there,
+		a_taken_id_is_passed_over,
+		ids_stay_in_their_range,
+		spells_paths,
+		grows_and_trims,
+		stops_at_the_limit,
+		costs_little_a_node,
 	};
 	Suite *suite = suite_create("tree");
 	TCase *tcase = tcase_create("tree");

@@ -87,8 +87,21 @@ END_TEST
 START_TEST(what_leads_nowhere_is_not_there)
 {
 	static const char *const paths[] = {
-		".git", ".Trash-1000", "autorun.inf", "m.c", "m.b.c.d", "m.", ".m", "..m", "m/m.b", "m/b/c/m",
-		"bell%07x", "__metadata__/m.b", "__metadata__/50%", "__metadata__.y", ".safetensors/m.b",
+		".git",
+		".Trash-1000",
+		"autorun.inf",
+		"m.c",
+		"m.b.c.d",
+		"m.",
+		".m",
+		"..m",
+		"m/m.b",
+		"m/b/c/m",
+		"bell%07x",
+		"__metadata__/m.b",
+		"__metadata__/50%",
+		"__metadata__.y",
+		".safetensors/m.b",
 		".safetensors/data",
 	};
 	struct stfs_attr attr;
