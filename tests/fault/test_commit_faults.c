@@ -472,6 +472,10 @@ static void recover_everywhere(unsigned at)
 	for (size_t i = 0; i < STFS_ARRAY_SIZE(faults); i++) {
 		bool fired = true;
 
+		/* Of the two that fail one is enough for a point: its neighbours have the other. */
+		if (at && i == at % 2)
+			continue;
+
 		for (unsigned n = 1; fired; n++) {
 			if (at)
 				ck_assert(kill_commit(FAULTY_KILL, at));
@@ -548,7 +552,7 @@ int main(void)
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
-	tcase_set_timeout(tcase, 600);
+	tcase_set_timeout(tcase, 1500);
 	tcase_add_loop_test(tcase, each_call_fails, 0, (int)STFS_ARRAY_SIZE(scenarios));
 	tcase_add_loop_test(tcase, a_failed_sync_is_told, 0, (int)STFS_ARRAY_SIZE(scenarios));
 	tcase_add_loop_test(tcase, killed_at_each_call, 0, (int)STFS_ARRAY_SIZE(scenarios));
