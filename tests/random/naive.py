@@ -105,8 +105,6 @@ class Naive:
 
     def commit(self):
         """Takes the new model over: canonical texts, no empty folders; scratch files stay."""
-        if self.committed() == (self.tensors, self.metadata):
-            return  # nothing means anything else: the commit leaves all as it is
         self.tensors, self.metadata = self.committed()
         fresh = self.fresh_tree()
         for folder, name, path in self.files():
