@@ -138,10 +138,10 @@ int stfs_view_commit(struct stfs_view *view, const struct stfs_commit_options *o
 	int r;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	report->file = view->model->name;
 	r = freeze(&c);
 	if (r == 0) {
-		c.model = view->model;
+		c.model = view->model; /* not before: a commit that ends puts another in its place */
+		report->file = c.model->name;
 		r = carry_out(&c);
 		if (view->stage)
 			stfs_view_thaw(view);

@@ -14,6 +14,7 @@
 
 static struct stfs_view *view;
 static struct wanted wanted;
+static struct said said;
 
 static void make_model(void)
 {
@@ -63,7 +64,6 @@ static struct stat stat_of(const char *name)
 static void refused_by(const struct stfs_commit_options *options, int error, const char *words)
 {
 	struct stfs_commit_result result;
-	struct said said;
 	int r = commit_options(view, options, &said, &result);
 
 	ck_assert_msg(r == error, "%s: %s", strerror(-r), said.text);
@@ -316,7 +316,6 @@ START_TEST(sorting_rewrites)
 {
 	struct stfs_commit_options options = { .plan = { .sort = true } };
 	struct stfs_commit_result result;
-	struct said said;
 
 	ck_assert_int_eq(commit_options(view, &options, &said, &result), 0);
 	ck_assert(!result.nothing);
@@ -417,7 +416,6 @@ START_TEST(incomplete_tensors_refuse_the_whole)
 	struct stat before = stat_of(NAME);
 	struct stfs_commit_options options = { 0 };
 	struct stfs_commit_result result;
-	struct said said;
 
 	edit_put(view, "a/b/data", "vwxyz");
 	edit_resize(view, "a/w/data", 12);
@@ -446,7 +444,6 @@ START_TEST(a_dry_run_writes_nothing)
 	struct stfs_commit_options options = { .dry_run = true };
 	struct stat before = stat_of(NAME);
 	struct stfs_commit_result result;
-	struct said said;
 
 	edit_mv(view, "a", "z");
 	edit_put(view, "notes", "scratch");
@@ -484,7 +481,6 @@ START_TEST(progress_is_told_and_can_stop_it)
 	struct seen seen = { .stop_at = 2 };
 	struct stfs_commit_options options = { .progress = see, .user = &seen };
 	struct stfs_commit_result result;
-	struct said said;
 
 	edit_mkdir(view, "n");
 	edit_put(view, "n/dtype", "U8");
@@ -756,6 +752,53 @@ START_TEST(a_handle_of_a_removed_file_lives_on)
 }
 END_TEST
 
+/* Clones as a filesystem that can: whole blocks only. */
+static int clone_by_copy(void *user, int to, uint64_t to_offset, int from, uint64_t from_offset, uint64_t len)
+{
+	char block[4096];
+
+	(void)user;
+	ck_assert_uint_eq((to_offset | from_offset | len) % sizeof(block), 0);
+	for (uint64_t at = 0; at < len; at += sizeof(block)) {
+		ck_assert_int_eq(pread(from, block, sizeof(block), (off_t)(from_offset + at)), sizeof(block));
+		ck_assert_int_eq(pwrite(to, block, sizeof(block), (off_t)(to_offset + at)), sizeof(block));
+	}
+	return 0;
+}
+
+static int allocate_nothing(void *user, int fd, int mode, off_t offset, off_t len)
+{
+	(void)user, (void)fd, (void)mode, (void)offset, (void)len;
+	ck_abort_msg("room is taken for what is shared");
+}
+
+/* The header is padded so that data lies in its block as before, and no room is taken for what is shared. */
+START_TEST(blocks_are_shared_where_that_can_be)
+{
+	struct stfs_os os = *stfs_os_real();
+	struct stfs_commit_result result;
+
+	edit_put(view, "a/b/data", "12345");
+	commit(view);
+	stfs_view_free(view);
+	os.clone_range = clone_by_copy;
+	os.fallocate = allocate_nothing;
+	said_init(&said);
+	ck_assert_int_eq(editing_open(NAME, &os, &said, &view), 0);
+	edit_put(view, "__metadata__/note", "a much longer note than the one there was");
+	edit_put(view, "a/b/data", "vwxyz");
+	result = commit(view);
+	ck_assert_uint_ge(result.stats.cloned, BIG_SIZE - 2 * 4096);
+	want_all();
+	want_over(&wanted, 24, "vwxyz", 5);
+	expect_file(NAME,
+		    "{\"__metadata__\":{\"format\":\"pt\",\"note\":\"a much longer note than the one there was\"}," A_W
+		    "," A_B "," BIG "}",
+		    &wanted);
+	remount();
+}
+END_TEST
+
 START_TEST(reshaping_needs_another_place)
 {
 	struct stfs_commit_options options = { .plan = { .reshape = true, .max_shard_size = 1000 } };
@@ -808,6 +851,7 @@ int main(void)
 	tcase_add_test(tcase, a_leftover_is_no_obstacle);
 	tcase_add_test(tcase, the_longest_name_can_be_committed);
 	tcase_add_test(tcase, a_handle_of_a_removed_file_lives_on);
+	tcase_add_test(tcase, blocks_are_shared_where_that_can_be);
 	tcase_add_test(tcase, reshaping_needs_another_place);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
