@@ -13,6 +13,8 @@
 #define KEEP_LONG 3600.0
 #define KEEP_SHORT 1.0
 
+#define MAX_BACKGROUND 64
+
 #define STAT_BLOCK 512 /* the unit of st_blocks, fixed by stat(2) */
 #define STATFS_BLOCK 4096
 
@@ -55,6 +57,9 @@ void stfs_op_init(void *userdata, struct fuse_conn_info *conn)
 #endif
 	if (front->max_read)
 		conn->max_read = front->max_read;
+	/* Pages that wait for a commit to be written back count; readahead must not wait behind them. */
+	if (front->writable)
+		conn->max_background = MAX_BACKGROUND;
 	/* Always with attributes: what is listed is looked at next, and they cost less here than a LOOKUP each. */
 	refuse(conn, FUSE_CAP_READDIRPLUS_AUTO);
 	/* A splice from a file that was cut short ends early without an error; and it is slower than a writev. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "text.h"
+#include "view_canonical.h"
 #include "view_known.h"
 
 int stfs_view_freeze(struct stfs_view *view)
@@ -244,6 +245,8 @@ int stfs_view_publish(struct stfs_view *view, struct stfs_model *model, const st
 		view->model = model;
 		free(view->file_mtimes);
 		view->file_mtimes = stfs_steal(publishing.mtimes);
+		for (uint32_t i = 0; view->dirs_moved && i < publishing.n; i++)
+			stfs_view_canonicalize(view, publishing.nodes[i]);
 		drop_empty_dirs(view);
 		atomic_fetch_add(&view->generation, 1);
 		atomic_fetch_add(&view->journal_generation, 1);

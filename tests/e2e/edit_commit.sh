@@ -178,6 +178,35 @@ mount_it m.safetensors m
 rm m/keep m/model/keep2
 finish
 
+# A Hugging Face cache: the link is replaced, the blob is not touched.
+mkdir -p hub/blobs hub/snapshots/rev
+cp old.safetensors hub/blobs/abc123
+ln -s ../../blobs/abc123 hub/snapshots/rev/m.safetensors
+for source in hub/snapshots/rev/m.safetensors hub; do
+	rm hub/snapshots/rev/m.safetensors
+	ln -s ../../blobs/abc123 hub/snapshots/rev/m.safetensors
+	mount_it $source m
+	echo cached >m/__metadata__/note
+	echo commit >$C/commit || fail "$(cat $C/result)"
+	grep -q "its link into a cache is a file of its own now" $C/result || fail "result: $(cat $C/result)"
+	echo again >m/__metadata__/format
+	echo commit >$C/commit || fail "$(cat $C/result)"
+	"$STFS" umount m
+	cmp hub/blobs/abc123 old.safetensors || fail "a blob was written"
+	[ ! -L hub/snapshots/rev/m.safetensors ] || fail "the link is still one"
+	meant hub/snapshots/rev/m.safetensors <<<'meta["note"], meta["format"] = "cached", "again"'
+	[ "$(find hub -type f | wc -l)" = 2 ] || fail "left: $(find hub)"
+done
+
+# The new file looks as the old one did, also one that may not be written.
+begin
+chmod 440 m.safetensors
+echo mode >m/__metadata__/note
+echo commit >$C/commit
+[ "$(stat -c %a m.safetensors)" = 440 ] || fail "the mode changed: $(stat -c %a m.safetensors)"
+"$STFS" umount m
+rm -f m.safetensors
+
 # Sharded: only what changed is written, and the index follows.
 "$PYTHON" "$SRC/tests/models/make_sharded.py" old.safetensors set 3
 cp -r set old

@@ -88,6 +88,29 @@ meant <<-'END'
 END
 finish
 
+# Stores into a map that nobody flushed, when the daemon is told to go.
+begin
+"$PYTHON" - m/model/big/data <<-'END' &
+	import mmap, os, sys, time
+	fd = os.open(sys.argv[1], os.O_RDWR)
+	map = mmap.mmap(fd, 0)
+	map[77:83] = b"stored"
+	open("stored", "w").close()
+	while not os.path.exists("go"):
+	    time.sleep(0.01)
+	os._exit(0)
+END
+until_true 100 [ -e stored ] || fail "no store"
+kill -TERM "$(daemons)"
+until_true 100 no_daemons || fail "SIGTERM with a mapped file: the daemon lives on"
+touch go
+wait $!
+! is_mounted m || "$STFS" umount m
+mount_it m.safetensors m
+[ "$(dd if=m/model/big/data bs=1 skip=77 count=6 status=none)" = stored ] || fail "a store into a map is lost"
+echo all >m/.safetensors/discard
+finish
+
 # A file that is removed while it is open goes on for whoever has it, and is nothing after a remount.
 begin
 "$PYTHON" - <<-'END'

@@ -28,9 +28,21 @@ echo 4 >m/model/new/x/shape
 printf abcd >m/model/new/x/data
 printf ef >>m/model/new/x/data
 echo 6 >m/model/new/x/shape
+# However it is spelt: after a commit a name has one place.
+mkdir -p m/model.dotted.name m/mo.dule m/mo/dule/part
+for dir in m/model.dotted.name m/mo.dule m/mo/dule/part; do
+	echo I8 >$dir/dtype
+	echo >$dir/shape
+	printf x >$dir/data
+done
+quiet mv m/lm_head m/other.head
 commit
 meant <<-'END'
 	meta["note"], meta["format"] = "two words\nmore", "pt-x"
+	put("model.dotted.name", "I8", [], b"x")
+	put("mo.dule", "I8", [], b"x")
+	put("mo.dule.part", "I8", [], b"x")
+	move("lm_head.weight", "other.head.weight")
 	put("model.a.w", shape=[3, 8])
 	put("model.new.x", "U8", [6], b"abcdef")
 END
@@ -185,6 +197,9 @@ if has busybox; then
 	quiet busybox sed -i s/hello/goodbye/ $M/note
 	quiet busybox sed -i 's/4 6/24/' m/model/a/w/shape
 	quiet busybox rm -r m/model/a/b
+	mkdir m/aside
+	"$PYTHON" -c 'for n in range(3000): open("m/aside/key%d" % n, "w").close()'
+	quiet busybox rm -r m/aside
 	commit
 	meant <<-'END'
 		meta["note"] = "goodbye world"
@@ -280,6 +295,7 @@ if has git; then
 	quiet mygit init -q
 	(cd m && mygit add __metadata__ model/a) || fail "git add"
 	mygit commit -qm first || fail "git commit"
+	(cd m && [ -z "$(mygit add -v __metadata__ model/a)" ]) || fail "a second git add has something to do"
 	[ -z "$(mygit status --short -uno)" ] || fail "git sees changes: $(mygit status --short -uno)"
 	echo changed >$M/note
 	echo 24 >m/model/a/w/shape
@@ -289,6 +305,36 @@ if has git; then
 	commit
 	meant </dev/null
 	finish
+fi
+
+# Files of another owner, for root.
+if [ "$(id -u)" = 0 ]; then
+	begin
+	mkdir foreign
+	cp -r m/model/a foreign/b
+	chown -R 12345:54321 foreign
+	chmod 640 foreign/b/w/data
+	tar -C foreign -cf foreign.tar b
+	quiet cp -a foreign/b m/model/copied
+	quiet tar -C m/model -xf foreign.tar
+	[ "$(stat -c %u:%g:%a m/model/b/w/data)" = 12345:54321:640 ] || fail "owner and mode are not kept"
+	commit
+	meant <<-'END'
+		for place in "copied", "b":
+		    put("model.%s.w" % place, *t["model.a.w"][1:])
+		    put("model.%s.b" % place, *t["model.a.b"][1:])
+	END
+	finish
+	rm -r foreign
+fi
+if has make; then
+	begin
+	printf 'm/scratch/sum: m/model/a/w/data\n\t@mkdir -p m/scratch; cksum $< >$@; echo made\n' >makefile
+	[ "$(make -s)" = made ] && [ -z "$(make -s)" ] || fail "make twice"
+	printf x >>m/model/a/w/data
+	[ "$(make -s)" = made ] && [ -z "$(make -s)" ] || fail "make after an edit"
+	"$STFS" umount m
+	rm -r .m.safetensors.stage makefile
 fi
 
 # Editors, without and with a terminal.
@@ -321,14 +367,14 @@ if has nano; then
 fi
 if has emacs; then
 	begin
-	emacs -Q --batch $M/note --eval '(progn (insert "batch ") (save-buffer))' >.log/out 2>&1 || fail "emacs: $(cat .log/out)"
+	emacs -Q --batch $M/note --eval '(progn (insert "batch ") (save-buffer) (insert "twice ") (save-buffer))' >.log/out 2>&1 || fail "emacs: $(cat .log/out)"
 	emacs -Q --batch m/model/a/w/shape --eval '(progn (erase-buffer) (insert "24\n") (save-buffer))' >.log/out 2>&1 ||
 		fail "emacs: $(cat .log/out)"
 	! grep -i 'changed\|warning' .log/out || fail "emacs warns"
 	find m -name '*~' -delete
 	commit
 	meant <<-'END'
-		meta["note"] = "batch hello world"
+		meta["note"] = "batch twice hello world"
 		put("model.a.w", shape=[24])
 	END
 	finish

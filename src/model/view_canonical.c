@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view_canonical.h"
+
+#include <errno.h>
+
+/* Whether there is nothing below a directory but directories and the files of tensors. */
+static bool has_no_scratch(const struct stfs_view *view, uint32_t dir)
+{
+	const struct stfs_tree *tree = &view->tree;
+
+	for (uint32_t node = stfs_tree_next(tree, dir, dir); node != STFS_NODE_NONE;
+	     node = stfs_tree_next(tree, dir, node)) {
+		enum stfs_role role;
+
+		if (tree->nodes[node].kind == STFS_NODE_MODULE)
+			continue;
+		role = stfs_view_role(view, tree->nodes[node].parent, stfs_tree_name(tree, node));
+		if (role != STFS_ROLE_DATA && role != STFS_ROLE_DTYPE && role != STFS_ROLE_SHAPE)
+			return false;
+	}
+	return true;
+}
+
+/* The directory that is to hold the last component of `path`, made where it is missing; *ret_name is that component. */
+static int make_parent(struct stfs_view *view, struct stfs_slice path, uint32_t *ret_dir, struct stfs_slice *ret_name)
+{
+	struct stfs_tree *tree = &view->tree;
+	uint32_t dir = STFS_NODE_ROOT, child;
+	const char *slash;
+
+	while ((slash = memchr(path.p, '/', path.len))) {
+		struct stfs_slice name = { path.p, (size_t)(slash - path.p) };
+		int r = 0;
+
+		child = stfs_tree_child(tree, dir, name);
+		if (child == STFS_NODE_NONE)
+			r = stfs_tree_add(tree, dir, name, STFS_NODE_MODULE, &child);
+		if (r < 0)
+			return r;
+		if (tree->nodes[child].kind != STFS_NODE_MODULE)
+			return -ENOTDIR;
+		dir = child;
+		path = (struct stfs_slice){ slash + 1, path.len - name.len - 1 };
+	}
+	*ret_dir = dir;
+	*ret_name = path;
+	return 0;
+}
+
+/* Moves the files of a tensor into a directory that is there already, as that of a module. */
+static void merge(struct stfs_view *view, uint32_t node, uint32_t target)
+{
+	struct stfs_tree *tree = &view->tree;
+	struct stfs_node *nodes = tree->nodes;
+
+	if (nodes[target].kind != STFS_NODE_MODULE || nodes[target].entry != STFS_NODE_NONE ||
+	    nodes[target].explicit_slots || nodes[node].n_dirs || stfs_change_make_explicit(view, node) < 0)
+		return;
+	/* Memory for the names first: a tensor must not end up in two places. */
+	if (stfs_buf_reserve(&tree->names, 64) < 0)
+		return;
+	for (unsigned role = STFS_ROLE_DATA; role <= STFS_ROLE_SHAPE; role++) {
+		uint32_t file = stfs_view_role_node(view, node, role);
+
+		if (file != STFS_NODE_NONE &&
+		    stfs_tree_move(tree, file, target, stfs_slice_of(stfs_slot_names[role].name)) < 0)
+			return;
+	}
+	nodes = tree->nodes;
+	nodes[target].entry = nodes[node].entry;
+	nodes[target].explicit_slots = true;
+	nodes[node].entry = STFS_NODE_NONE;
+	nodes[node].explicit_slots = false;
+}
+
+void stfs_view_canonicalize(struct stfs_view *view, uint32_t node)
+{
+	_cleanup_buf_ struct stfs_buf is = { 0 }, wanted = { 0 };
+	struct stfs_slice name;
+	uint32_t dir, target;
+
+	if (stfs_tree_path(&view->tree, STFS_NODE_ROOT, node, &is) < 0 ||
+	    stfs_name_encode(&wanted, stfs_view_tensor(view, node)->name, view->options.layout) < 0 ||
+	    stfs_slice_equal(stfs_buf_slice(&is), stfs_buf_slice(&wanted)) || !has_no_scratch(view, node) ||
+	    make_parent(view, stfs_buf_slice(&wanted), &dir, &name) < 0 || stfs_tree_is_below(&view->tree, dir, node))
+		return;
+	target = stfs_tree_child(&view->tree, dir, name);
+	if (target != STFS_NODE_NONE)
+		merge(view, node, target);
+	else
+		(void)!stfs_tree_move(&view->tree, node, dir, name);
+}

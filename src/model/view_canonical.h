@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names that were spelt in another way than the tree does. Private to the model layer; called with the tree locked. */
+#pragma once
+
+#include "view_change.h"
+
+/*
+ * Moves the directory of a tensor of the model to the place its name has, where the next mount shows it: "a.b" was made with one
+ * mkdir, and is a/b. One with scratch files in it, which the journal knows by their place, stays; so it does when memory is short.
+ */
+void stfs_view_canonicalize(struct stfs_view *view, uint32_t node);
