@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cleanup.h"
+#include "hash.h"
 #include "retry.h"
 
 static int real_openat(void *user, int dir_fd, const char *name, int flags, mode_t mode)
@@ -107,6 +109,17 @@ static ssize_t real_copy_file_range(void *user, int from, off_t *from_offset, in
 	return copy_file_range(from, from_offset, to, to_offset, len, 0);
 }
 
+static uint64_t real_boot(void *user)
+{
+	static const struct stfs_hash_key key = { UINT64_C(0x626f6f74206f6620), UINT64_C(0x6a6f75726e616c0a) };
+	_cleanup_close_ int fd = STFS_RETRY(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+	char id[64];
+	ssize_t n = fd < 0 ? -1 : STFS_RETRY(read(fd, id, sizeof(id)));
+
+	(void)user;
+	return n > 0 ? stfs_hash(key, id, (size_t)n) | 1 : 0;
+}
+
 const struct stfs_os *stfs_os_real(void)
 {
 	static const struct stfs_os real = {
@@ -125,6 +138,7 @@ const struct stfs_os *stfs_os_real(void)
 		.fstat = real_fstat,
 		.clone_range = real_clone_range,
 		.copy_file_range = real_copy_file_range,
+		.boot = real_boot,
 	};
 
 	return &real;

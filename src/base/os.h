@@ -29,6 +29,8 @@ struct stfs_os {
 	int (*fstat)(void *user, int fd, struct stat *ret);
 	int (*clone_range)(void *user, int to, uint64_t to_offset, int from, uint64_t from_offset, uint64_t len);
 	ssize_t (*copy_file_range)(void *user, int from, off_t *from_offset, int to, off_t *to_offset, size_t len);
+	/* Tells this boot of the machine from others: what an earlier one did not sync may be gone. 0 when it cannot be told. */
+	uint64_t (*boot)(void *user);
 };
 
 /* The system itself; static storage. */

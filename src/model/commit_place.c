@@ -194,8 +194,10 @@ static int append_new_model(struct stfs_committing *c, struct stfs_journal *next
 {
 	_cleanup_free_ struct new_file *files = list_new_files(c);
 	_cleanup_buf_ struct stfs_buf payload = { 0 };
-	int r = files ? stfs_replay_describe_begin(&payload, c->plan->n_files) : -ENOMEM;
+	int r = files ? stfs_payload_u64(&payload, c->view->options.layout) : -ENOMEM;
 
+	if (r == 0)
+		r = stfs_replay_describe_begin(&payload, c->plan->n_files);
 	for (uint32_t i = 0; r == 0 && i < c->plan->n_files; i++)
 		r = describe_new_file(c, &files[i], &payload);
 	return r < 0 ? r : stfs_journal_append(next, STFS_RECORD_MODEL, stfs_buf_slice(&payload));
@@ -210,8 +212,6 @@ static int decide(struct stfs_committing *c, struct stfs_journal *next)
 	if (r < 0)
 		return stfs_commit_fail(c, r, "the folder cannot be synced");
 	r = append_new_model(c, next);
-	if (r == 0)
-		r = stfs_replay_mark_boot(next);
 	if (r == 0 && c->steps.keep_journal)
 		r = stfs_view_dump_scratch(c->view, next);
 	if (r == 0) {

@@ -170,8 +170,8 @@ void stfs_content_rebase_text(struct stfs_content *content, struct stfs_slice te
  * Applies a journal record that speaks of this content's bytes (not STFS_RECORD_RUN); `payload` is what follows the ino.
  * Returns 0, -EBADMSG when it does not fit, or -errno.
  */
-int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, bool same_boot,
-			const struct stfs_record *record, struct stfs_slice payload) STFS_MUST_CHECK;
+int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, const struct stfs_record *record,
+			struct stfs_slice payload) STFS_MUST_CHECK;
 
 /* The same for STFS_RECORD_RUN, whose file the caller has found. */
 int stfs_content_replay_run(struct stfs_content *content, const struct stfs_record *record, const struct stfs_run *run)

@@ -131,8 +131,8 @@ static int replay_attr(struct stfs_content *content, struct stfs_slice payload)
 	return 0;
 }
 
-int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, bool same_boot,
-			const struct stfs_record *record, struct stfs_slice payload)
+int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, const struct stfs_record *record,
+			struct stfs_slice payload)
 {
 	if (record->type == STFS_RECORD_SYNCED)
 		return replay_synced(content, payload);
@@ -148,7 +148,7 @@ int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, 
 	case STFS_RECORD_STAGED:
 		return replay_staged(content, stage, payload);
 	case STFS_RECORD_RANGE:
-		return replay_range(content, same_boot, payload);
+		return replay_range(content, record->same_boot, payload);
 	case STFS_RECORD_SIZE:
 		return replay_size(content, payload);
 	case STFS_RECORD_DAMAGED:

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -63,14 +64,12 @@ bool stfs_payload_take_bytes(struct stfs_slice *payload, struct stfs_slice *ret)
 	return true;
 }
 
-uint32_t stfs_record_crc(const struct stfs_record_head *head, const void *payload)
+uint32_t stfs_record_crc(const void *record, size_t len)
 {
-	uint64_t time = htole64(head->time);
-	uint32_t type = htole32(head->type);
-	uint32_t crc = stfs_crc32(0, &type, sizeof(type));
+	size_t skipped = offsetof(struct stfs_record_head, time);
+	uint32_t crc = stfs_crc32(0, record, offsetof(struct stfs_record_head, crc));
 
-	crc = stfs_crc32(crc, &time, sizeof(time));
-	return stfs_crc32(crc, payload, head->len);
+	return stfs_crc32(crc, (const char *)record + skipped, len - skipped);
 }
 
 static struct stfs_journal *journal_new(const struct stfs_os *os)
@@ -81,6 +80,7 @@ static struct stfs_journal *journal_new(const struct stfs_os *os)
 		return NULL;
 	journal->os = os;
 	journal->fd = -1;
+	journal->boot = os->boot(os->user);
 	pthread_mutex_init(&journal->sync_lock, NULL);
 	pthread_mutex_init(&journal->lock, NULL);
 	return journal;
@@ -177,27 +177,26 @@ int stfs_journal_open(const struct stfs_os *os, int dir_fd, const char *name, bo
 }
 
 /* A whole record with the present time, or NULL. */
-static void *build_record(uint32_t type, struct stfs_slice payload)
+static void *build_record(const struct stfs_journal *journal, uint32_t type, struct stfs_slice payload)
 {
-	struct stfs_record_head head = { .len = (uint32_t)payload.len, .type = type };
-	char *bytes = calloc(1, stfs_record_bytes(payload.len));
+	size_t len = stfs_record_bytes(payload.len);
+	struct stfs_record_head *head = calloc(1, len);
 	struct timespec now;
 
-	if (!bytes)
+	if (!head)
 		return NULL;
 	clock_gettime(CLOCK_REALTIME, &now);
-	head.time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	head.crc = stfs_record_crc(&head, payload.p);
-	head = (struct stfs_record_head){
-		.len = htole32(head.len),
-		.crc = htole32(head.crc),
-		.time = htole64(head.time),
-		.type = htole32(head.type),
+	*head = (struct stfs_record_head){
+		.len = htole32((uint32_t)payload.len),
+		.time = htole64((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec),
+		.boot = htole64(journal->boot),
+		.synced = htole64(journal->synced),
+		.type = htole32(type),
 	};
-	memcpy(bytes, &head, sizeof(head));
 	if (payload.len)
-		memcpy(bytes + sizeof(head), payload.p, payload.len);
-	return bytes;
+		memcpy(head + 1, payload.p, payload.len);
+	head->crc = htole32(stfs_record_crc(head, len));
+	return head;
 }
 
 /* With the lock held. */
@@ -227,7 +226,7 @@ int stfs_journal_append(struct stfs_journal *journal, uint32_t type, struct stfs
 		return -EINVAL;
 	if (payload.len > STFS_JOURNAL_RECORD_MAX)
 		return -EFBIG;
-	bytes = build_record(type, payload);
+	bytes = build_record(journal, type, payload);
 	if (!bytes)
 		return -ENOMEM;
 	pthread_mutex_lock(&journal->lock);
@@ -273,6 +272,17 @@ int stfs_journal_sync(struct stfs_journal *journal)
 	r = sync_file(journal);
 	pthread_mutex_unlock(&journal->sync_lock);
 	return r;
+}
+
+int stfs_journal_seal(struct stfs_journal *journal, uint32_t type)
+{
+	int r = stfs_journal_sync(journal);
+
+	if (r < 0 || journal->sealed == journal->size)
+		return r;
+	r = stfs_journal_append(journal, type, (struct stfs_slice){ 0 });
+	journal->sealed = r == 0 ? journal->size : 0;
+	return r < 0 ? r : stfs_journal_sync(journal);
 }
 
 bool stfs_journal_is_empty(const struct stfs_journal *journal)

@@ -4,8 +4,12 @@
  * what they mean.
  *
  * Layout: a head of 16 bytes (magic "STFSJ1\n\0", 8 bytes zero), then records, each: length of the payload (u32), CRC-32 of
- * type, time and payload (u32), time in nanoseconds (u64), type (u32), 4 bytes zero, payload, zeros up to a multiple of 8.
- * All numbers little-endian.
+ * all but itself (u32), time in nanoseconds (u64), the boot of the machine that wrote it (u64, 0 when that cannot be
+ * told), how many bytes of the journal were known to be on disk by then (u64), type (u32), 4 bytes zero, payload, zeros up to
+ * a multiple of 8. All numbers little-endian.
+ *
+ * A power cut takes what was not synced in any order: a page may be gone and the next one be there. So what lies behind a
+ * damaged place tells whether the place had been on disk: then something else damaged it.
  */
 #pragma once
 
@@ -31,7 +35,9 @@ bool stfs_payload_take_bytes(struct stfs_slice *payload, struct stfs_slice *ret)
 /* A record as it was read; the payload lives until the next one is read. */
 struct stfs_record {
 	uint32_t type;
-	uint64_t time; /* nanoseconds since 1970 */
+	uint64_t time;   /* nanoseconds since 1970 */
+	uint64_t synced; /* bytes of the journal that were on disk when it was written, at least */
+	bool same_boot;  /* the machine was not started anew since; false when that cannot be told */
 	struct stfs_slice payload;
 };
 
@@ -47,9 +53,9 @@ int stfs_journal_open(const struct stfs_os *os, int dir_fd, const char *name, bo
 void stfs_journal_close(struct stfs_journal *journal);
 
 /*
- * Hands each record to `apply`, in order. A torn tail (a last record that is cut short or whose checksum is wrong, with
- * nothing valid after it) is cut off the file; anything else that is wrong is -EBADMSG with a sentence, and nothing is
- * changed. An error of `apply` stops and is returned.
+ * Hands each record to `apply`, in order. A torn tail is cut off the file: a record that is cut short or whose checksum is
+ * wrong, with nothing whole behind it but what an earlier boot wrote before the place was on disk. Anything else that is
+ * wrong is -EBADMSG with a sentence, and nothing is changed. An error of `apply` stops and is returned.
  */
 int stfs_journal_replay(struct stfs_journal *journal, int (*apply)(void *user, const struct stfs_record *record),
 			void *user, struct stfs_diag *diag);
@@ -62,6 +68,12 @@ int stfs_journal_append(struct stfs_journal *journal, uint32_t type, struct stfs
 
 /* Makes what was appended survive a power cut. After a failure every later append and sync is -EIO. */
 int stfs_journal_sync(struct stfs_journal *journal) STFS_MUST_CHECK;
+
+/*
+ * The same, and appends an empty record of `type` that says so, unless the last one does: damage before it is found out even
+ * after the machine was started anew.
+ */
+int stfs_journal_seal(struct stfs_journal *journal, uint32_t type) STFS_MUST_CHECK;
 
 /* Whether there is no record in it. */
 bool stfs_journal_is_empty(const struct stfs_journal *journal);

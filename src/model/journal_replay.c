@@ -52,15 +52,6 @@ static int window_get(struct window *window, uint64_t offset, size_t len, const 
 	return 0;
 }
 
-static bool padding_is_zero(const char *record, size_t len, size_t bytes)
-{
-	for (size_t i = STFS_JOURNAL_RECORD_HEAD_BYTES + len; i < bytes; i++) {
-		if (record[i])
-			return false;
-	}
-	return true;
-}
-
 /* Returns 1 with a whole record, 0 when there is none at `offset`, or -errno. */
 static int read_record(struct window *window, uint64_t offset, struct stfs_record *ret, uint64_t *ret_end)
 {
@@ -76,9 +67,7 @@ static int read_record(struct window *window, uint64_t offset, struct stfs_recor
 	if (r < 0)
 		return r;
 	memcpy(&head, p, sizeof(head));
-	head = (struct stfs_record_head){
-		le32toh(head.len), le32toh(head.crc), le64toh(head.time), le32toh(head.type), le32toh(head.zero),
-	};
+	head.len = le32toh(head.len);
 	if (head.zero || head.len > STFS_JOURNAL_RECORD_MAX || stfs_record_bytes(head.len) > left)
 		return 0;
 	bytes = stfs_record_bytes(head.len);
@@ -86,14 +75,26 @@ static int read_record(struct window *window, uint64_t offset, struct stfs_recor
 	if (r < 0)
 		return r;
 	window->checked += head.len;
-	if (!padding_is_zero(p, head.len, bytes) || stfs_record_crc(&head, p + sizeof(head)) != head.crc)
+	if (stfs_record_crc(p, bytes) != le32toh(head.crc))
 		return 0;
-	*ret = (struct stfs_record){ head.type, head.time, { p + sizeof(head), head.len } };
+	*ret = (struct stfs_record){
+		.type = le32toh(head.type),
+		.time = le64toh(head.time),
+		.synced = le64toh(head.synced),
+		.same_boot = head.boot && le64toh(head.boot) == window->journal->boot,
+		.payload = { p + sizeof(head), head.len },
+	};
 	*ret_end = offset + bytes;
 	return 1;
 }
 
-/* Makes sure that no whole record lies anywhere behind the damage at `offset`. */
+/* Whether a record that is whole may stand behind a place that a power cut damaged. */
+static bool is_torn_too(const struct window *window, const struct stfs_record *record, uint64_t damaged)
+{
+	return window->journal->boot && !record->same_boot && record->synced <= damaged;
+}
+
+/* Makes sure that nothing lies behind the damage at `offset` but what was torn with it. */
 static int check_tail(struct window *window, uint64_t offset, struct stfs_diag *diag)
 {
 	window->checked = 0;
@@ -104,7 +105,7 @@ static int check_tail(struct window *window, uint64_t offset, struct stfs_diag *
 
 		if (r < 0)
 			return r;
-		if (r > 0)
+		if (r > 0 && !is_torn_too(window, &record, offset))
 			return stfs_fail(diag, -EBADMSG,
 					 "the journal of staged edits is damaged at byte %" PRIu64
 					 ", but what was written later, from byte %" PRIu64 " on, is whole",
@@ -130,7 +131,6 @@ static int cut_tail(struct window *window, uint64_t offset, struct stfs_diag *di
 	if (STFS_RETRY(os->ftruncate(os->user, journal->fd, (off_t)offset)) < 0)
 		return -errno;
 	journal->size = offset;
-	journal->synced = 0;
 	return 0;
 }
 
@@ -150,20 +150,24 @@ static int mend_head(struct window *window, struct stfs_diag *diag)
 static int read_records(struct window *window, int (*apply)(void *user, const struct stfs_record *record), void *user,
 			uint64_t *ret_end, int *ret_stopped)
 {
-	uint64_t offset = STFS_JOURNAL_HEAD_BYTES;
+	uint64_t offset = STFS_JOURNAL_HEAD_BYTES, synced = 0;
 
 	*ret_stopped = 0;
 	while (offset < window->journal->size && *ret_stopped == 0) {
 		struct stfs_record record;
+		uint64_t begin = offset;
 		int r = read_record(window, offset, &record, &offset);
 
 		if (r < 0)
 			return r;
 		if (r == 0)
 			break;
+		synced = STFS_MAX(synced, record.synced);
+		window->journal->sealed = record.synced >= begin ? offset : 0;
 		*ret_stopped = apply(user, &record);
 	}
 	*ret_end = offset;
+	window->journal->synced = STFS_MIN(synced, offset);
 	return 0;
 }
 

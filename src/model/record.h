@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 enum stfs_record_type {
-	/* first of all: version, then for each file its name, size, mtime (s, ns), hash of its header */
+	/* first of all: enum stfs_layout, version, then for each file its name, size, mtime (s, ns), hash of its header */
 	STFS_RECORD_MODEL = 1,
-	STFS_RECORD_BOOT = 2, /* boot id: what follows was written by this boot of the machine */
+	STFS_RECORD_MARK = 2, /* nothing but what each record says: which boot goes on from here, and what is on disk */
 	/* In journal.next, names as in commit_steps.h; no meaning for the tree. */
 	STFS_RECORD_COMMIT = 3, /* last of all: the commit is decided, and is finished whatever comes */
 	STFS_RECORD_TEMPS = 4,  /* first of all: temporary files that are about to be made */

@@ -54,7 +54,7 @@ int stfs_edit_make_stage(struct stfs_view *view)
 		report_no_stage(view, r);
 		return r;
 	}
-	r = stfs_replay_start_journal(view->model, stfs_stage_journal(view->stage));
+	r = stfs_replay_start_journal(view, stfs_stage_journal(view->stage));
 	if (r < 0)
 		stfs_stage_clear(view->stage);
 	else

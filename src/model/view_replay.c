@@ -22,31 +22,28 @@ struct replaying {
 	uint32_t forget_at; /* number of bindings at which those of removed files are let go */
 	struct stfs_diag *diag;
 	bool seen_model;
-	bool same_boot;
-	char boot[STFS_BOOT_ID_MAX];
+	bool same_boot; /* of the last record */
 };
 
 static int apply_model(struct replaying *replaying, struct stfs_slice payload)
 {
+	const struct stfs_view *view = replaying->view;
 	_cleanup_buf_ struct stfs_buf present = { 0 };
-	int r = stfs_replay_describe_model(replaying->view->model, &present);
+	uint64_t layout;
+	int r = stfs_replay_describe_model(view->model, &present);
 
 	if (r < 0)
 		return r;
+	if (!stfs_payload_take_u64(&payload, &layout) || layout > STFS_FLAT)
+		return -EBADMSG;
 	if (!stfs_slice_equal(payload, stfs_buf_slice(&present)))
 		return stfs_fail(replaying->diag, -ESTALE, "edits for another version of %s wait in %s",
-				 replaying->view->model->name, stfs_stage_path(replaying->view->stage));
+				 view->model->name, stfs_stage_path(view->stage));
+	if (layout != view->options.layout)
+		return stfs_fail(replaying->diag, -EXDEV,
+				 "edits made %s -o flat wait in %s: mount it so, or commit or discard them",
+				 layout == STFS_FLAT ? "with" : "without", stfs_stage_path(view->stage));
 	replaying->seen_model = true;
-	return 0;
-}
-
-static int apply_boot(struct replaying *replaying, struct stfs_slice payload)
-{
-	struct stfs_slice boot;
-
-	if (!stfs_payload_take_bytes(&payload, &boot))
-		return -EBADMSG;
-	replaying->same_boot = boot.len && stfs_slice_is(boot, replaying->boot);
 	return 0;
 }
 
@@ -323,7 +320,7 @@ static int apply_content(struct replaying *replaying, const struct stfs_record *
 		return 0;
 	if (record->type == STFS_RECORD_RUN)
 		return apply_run(replaying, content, record, payload);
-	r = stfs_content_replay(content, replaying->view->stage, replaying->same_boot, record, payload);
+	r = stfs_content_replay(content, replaying->view->stage, record, payload);
 	for (uint32_t i = 0; r == 0 && record->type == STFS_RECORD_STAGED && i < replaying->n_bindings; i++)
 		stfs_content_replay_split(replaying->bindings[i].content, content);
 	return r;
@@ -332,8 +329,8 @@ static int apply_content(struct replaying *replaying, const struct stfs_record *
 static int apply_record(struct replaying *replaying, const struct stfs_record *record)
 {
 	switch ((enum stfs_record_type)record->type) {
-	case STFS_RECORD_BOOT:
-		return apply_boot(replaying, record->payload);
+	case STFS_RECORD_MARK:
+		return record->payload.len ? -EBADMSG : 0;
 	case STFS_RECORD_MKDIR:
 		return apply_mkdir(replaying, record);
 	case STFS_RECORD_CREATE:
@@ -358,6 +355,7 @@ static int apply(void *user, const struct stfs_record *record)
 	struct replaying *replaying = user;
 	int r;
 
+	replaying->same_boot = record->same_boot;
 	if (record->type == STFS_RECORD_MODEL)
 		return apply_model(replaying, record->payload);
 	/* Of a commit that is over. */
@@ -430,7 +428,6 @@ int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag)
 	struct stfs_journal *journal = stfs_stage_journal(view->stage);
 	int r;
 
-	stfs_replay_boot_id(replaying.boot);
 	r = stfs_journal_replay(journal, apply, &replaying, diag);
 	free_bindings(&replaying);
 	if (r == 0)
@@ -440,11 +437,11 @@ int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag)
 	atomic_fetch_add(&view->journal_generation, 1);
 	/* A crash between making the journal and its first record leaves one with nothing in it. */
 	if (!replaying.seen_model)
-		r = stfs_replay_start_journal(view->model, journal);
+		r = stfs_replay_start_journal(view, journal);
 	else
 		r = complete_journal(view);
 	/* Once a boot: a full disk must not hide what is staged on it. */
 	if (r == 0 && replaying.seen_model && !replaying.same_boot)
-		r = stfs_replay_mark_boot(journal);
+		r = stfs_journal_append(journal, STFS_RECORD_MARK, (struct stfs_slice){ 0 });
 	return r < 0 ? r : stfs_stage_sweep(view->stage, is_staged_file, view);
 }

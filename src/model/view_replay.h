@@ -6,8 +6,8 @@
 #include "view_private.h"
 
 /*
- * Append what tells one version of a model from another, the payload of STFS_RECORD_MODEL: the number of files, then each
- * of them in the order of the model. `shown` is the escaped name, `header` the JSON.
+ * Append what tells one version of a model from another, which follows the layout in STFS_RECORD_MODEL: the number of files,
+ * then each of them in the order of the model. `shown` is the escaped name, `header` the JSON.
  */
 int stfs_replay_describe_begin(struct stfs_buf *payload, uint32_t n_files) STFS_MUST_CHECK;
 int stfs_replay_describe_file(struct stfs_buf *payload, struct stfs_slice shown, uint64_t size, struct timespec mtime,
@@ -16,19 +16,11 @@ int stfs_replay_describe_snapshot(struct stfs_buf *payload, const struct stfs_sn
 
 int stfs_replay_describe_model(const struct stfs_model *model, struct stfs_buf *payload) STFS_MUST_CHECK;
 
-#define STFS_BOOT_ID_MAX 64
-
-/* The boot of the machine: a new one means that what was not synced may be gone. Empty when it cannot be told. */
-void stfs_replay_boot_id(char ret[STFS_BOOT_ID_MAX]);
-
-/* Writes the first records of a new journal. */
-int stfs_replay_start_journal(const struct stfs_model *model, struct stfs_journal *journal) STFS_MUST_CHECK;
-
-/* Says that what follows is written by this boot of the machine. */
-int stfs_replay_mark_boot(struct stfs_journal *journal) STFS_MUST_CHECK;
+/* Writes the first record of a new journal. */
+int stfs_replay_start_journal(const struct stfs_view *view, struct stfs_journal *journal) STFS_MUST_CHECK;
 
 /*
  * Applies the journal of the view's stage to its fresh tree. Returns 0, -ESTALE when it is about another version of the model,
- * -EBADMSG when it does not fit, -errno; with a sentence.
+ * -EXDEV when it is about a tree of another layout, -EBADMSG when it does not fit, -errno; with a sentence.
  */
 int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag) STFS_MUST_CHECK;

@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first records of a journal: which model it is about, and which boot of the machine wrote it. */
-#include <fcntl.h>
-
+/* The first record of a journal: which model it is about. */
 #include "edit_private.h"
 #include "view_replay.h"
 
 #define MODEL_VERSION 1
-
-void stfs_replay_boot_id(char ret[STFS_BOOT_ID_MAX])
-{
-	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, ret, STFS_BOOT_ID_MAX - 1);
-
-	ret[n > 0 ? n : 0] = '\0';
-}
 
 int stfs_replay_describe_begin(struct stfs_buf *payload, uint32_t n_files)
 {
@@ -55,23 +45,12 @@ int stfs_replay_describe_model(const struct stfs_model *model, struct stfs_buf *
 	return r;
 }
 
-int stfs_replay_start_journal(const struct stfs_model *model, struct stfs_journal *journal)
+int stfs_replay_start_journal(const struct stfs_view *view, struct stfs_journal *journal)
 {
 	_cleanup_buf_ struct stfs_buf payload = { 0 };
-	int r = stfs_replay_describe_model(model, &payload);
+	int r = stfs_payload_u64(&payload, view->options.layout);
 
 	if (r == 0)
-		r = stfs_journal_append(journal, STFS_RECORD_MODEL, stfs_buf_slice(&payload));
-	return r < 0 ? r : stfs_replay_mark_boot(journal);
-}
-
-int stfs_replay_mark_boot(struct stfs_journal *journal)
-{
-	_cleanup_buf_ struct stfs_buf payload = { 0 };
-	char boot[STFS_BOOT_ID_MAX];
-	int r;
-
-	stfs_replay_boot_id(boot);
-	r = stfs_payload_bytes(&payload, stfs_slice_of(boot));
-	return r < 0 ? r : stfs_journal_append(journal, STFS_RECORD_BOOT, stfs_buf_slice(&payload));
+		r = stfs_replay_describe_model(view->model, &payload);
+	return r < 0 ? r : stfs_journal_append(journal, STFS_RECORD_MODEL, stfs_buf_slice(&payload));
 }

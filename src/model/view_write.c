@@ -450,6 +450,6 @@ int stfs_view_sync(struct stfs_view *view)
 			error = r;
 	}
 	if (error == 0 && stfs_stage_journal(view->stage))
-		error = stfs_journal_sync(stfs_stage_journal(view->stage));
+		error = stfs_journal_seal(stfs_stage_journal(view->stage), STFS_RECORD_MARK);
 	return error;
 }

@@ -169,6 +169,14 @@ static int faulty_clone_range(void *user, int to, uint64_t to_offset, int from, 
 		       -1;
 }
 
+/* Never fails, and is not counted. */
+static uint64_t faulty_boot(void *user)
+{
+	const struct faulty_os *faulty = user;
+
+	return faulty->below->boot(faulty->below->user);
+}
+
 static ssize_t faulty_copy_file_range(void *user, int from, off_t *from_offset, int to, off_t *to_offset, size_t len)
 {
 	struct faulty_os *faulty = user;
@@ -202,6 +210,7 @@ void faulty_os_init(struct faulty_os *faulty, const struct stfs_os *below)
 			.fstat = faulty_fstat,
 			.clone_range = faulty_clone_range,
 			.copy_file_range = faulty_copy_file_range,
+			.boot = faulty_boot,
 		},
 		.below = below,
 		.only = FAULTY_ANY,

@@ -16,6 +16,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define FILE_MAX 32768 /* below what a search for records gives up at */
+#define RECORD_HEAD 40
+#define BOOT 0x1234567890abcdefu
 
 /* A system with one file, which lives in memory. */
 struct one_file {
@@ -57,31 +59,34 @@ static void put_number(uint8_t *p, uint64_t v, size_t bytes)
 		p[i] = (uint8_t)(v >> 8 * i);
 }
 
+/* Bytes of a record with a payload of `len`. */
+static size_t padded(uint64_t len)
+{
+	return (size_t)(RECORD_HEAD + len + 7) / 8 * 8;
+}
+
 /* The checksum of a record that has `len` bytes of payload. */
 static uint32_t checksum(const uint8_t *record, size_t len)
 {
-	uint32_t crc = stfs_crc32(0, record + 16, 4);
-
-	crc = stfs_crc32(crc, record + 8, 8);
-	return stfs_crc32(crc, record + 24, len);
+	return stfs_crc32(stfs_crc32(0, record, 4), record + 8, padded(len) - 8);
 }
 
 /* Bytes of the record at `p`, 0 when there is none. */
 static size_t whole_record(const uint8_t *p, size_t left)
 {
-	uint64_t len, bytes;
+	uint64_t len;
 
-	if (left < 24)
+	if (left < RECORD_HEAD)
 		return 0;
 	len = number(p, 4);
-	bytes = (24 + len + 7) / 8 * 8;
-	if (len > STFS_JOURNAL_RECORD_MAX || bytes > left || number(p + 20, 4) != 0)
+	if (len > STFS_JOURNAL_RECORD_MAX || padded(len) > left || number(p + 36, 4) != 0)
 		return 0;
-	for (uint64_t i = 24 + len; i < bytes; i++) {
-		if (p[i])
-			return 0;
-	}
-	return checksum(p, (size_t)len) == number(p + 4, 4) ? (size_t)bytes : 0;
+	return checksum(p, (size_t)len) == number(p + 4, 4) ? padded(len) : 0;
+}
+
+static bool is_of_this_boot(const uint8_t *record)
+{
+	return number(record + 16, 8) == BOOT;
 }
 
 static void read_naively(const uint8_t *file, size_t size, size_t from, struct expected *ret)
@@ -94,8 +99,11 @@ static void read_naively(const uint8_t *file, size_t size, size_t from, struct e
 			break;
 		ret->end += bytes;
 	}
-	for (size_t i = ret->end + 8; i < size; i += 8)
-		ret->later |= whole_record(file + i, size - i) > 0;
+	for (size_t i = ret->end + 8; i < size; i += 8) {
+		/* Of this boot, or such that what is broken had been on disk. */
+		if (whole_record(file + i, size - i) > 0)
+			ret->later |= is_of_this_boot(file + i) || number(file + i + 24, 8) > ret->end;
+	}
 	ret->seen = from ? from : sizeof(head);
 }
 
@@ -109,8 +117,10 @@ static int compare(void *user, const struct stfs_record *record)
 		expected->extra = false;
 		return 0;
 	}
-	check(record->type == number(p + 16, 4) && record->time == number(p + 8, 8));
-	check(record->payload.len == number(p, 4) && memcmp(record->payload.p, p + 24, record->payload.len) == 0);
+	check(record->type == number(p + 32, 4) && record->time == number(p + 8, 8));
+	check(record->same_boot == is_of_this_boot(p) && record->synced == number(p + 24, 8));
+	check(record->payload.len == number(p, 4));
+	check(memcmp(record->payload.p, p + RECORD_HEAD, record->payload.len) == 0);
 	expected->seen += whole_record(p, expected->size - expected->seen);
 	return 0;
 }
@@ -124,6 +134,12 @@ static int open_file(void *user, int dir_fd, const char *name, int flags, mode_t
 	(void)flags;
 	(void)mode;
 	return fcntl(one->fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static uint64_t boot(void *user)
+{
+	(void)user;
+	return BOOT;
 }
 
 /* The file holds these bytes and no more. */
@@ -214,17 +230,17 @@ static void help(uint8_t how, uint8_t *file, size_t size)
 
 	if (how & 0x80)
 		memcpy(file, head, size < sizeof(head) ? size : sizeof(head));
-	for (unsigned i = 0; i < (how & 0x1f) && offset + 24 <= size; i++) {
+	for (unsigned i = 0; i < (how & 0x1f) && offset + RECORD_HEAD <= size; i++) {
 		uint8_t *p = file + offset;
-		size_t room = (size - offset - 24) / 8 * 8;
+		size_t room = (size - offset - RECORD_HEAD) / 8 * 8;
 		uint64_t len = number(p, 4) % (room + 1);
-		size_t bytes = (size_t)(24 + len + 7) / 8 * 8;
 
 		put_number(p, len, 4);
-		put_number(p + 20, 0, 4);
-		memset(p + 24 + len, 0, bytes - 24 - len);
+		if (p[16] & 1)
+			put_number(p + 16, BOOT, 8);
+		put_number(p + 36, 0, 4);
 		put_number(p + 4, checksum(p, (size_t)len), 4);
-		offset += bytes;
+		offset += padded(len);
 	}
 	if (how & 0x40 && size > sizeof(head) + 8)
 		file[sizeof(head) + 8] ^= 1;
@@ -242,6 +258,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(file && one.fd >= 0);
 	one.os.user = &one;
 	one.os.openat = open_file;
+	one.os.boot = boot;
 	memcpy(file, data + 1, size - 1);
 	help(data[0], file, size - 1);
 	check(pwrite(one.fd, file, size - 1, 0) == (ssize_t)size - 1);

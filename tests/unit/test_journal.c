@@ -175,8 +175,8 @@ START_TEST(test_append_and_replay)
 
 	make(5, ends);
 	ck_assert_uint_eq(ends[0], 16);
-	ck_assert_uint_eq(ends[1], 16 + 32);
-	ck_assert_uint_eq(ends[4], ends[3] + 24);
+	ck_assert_uint_eq(ends[1], 16 + 48);
+	ck_assert_uint_eq(ends[4], ends[3] + 40);
 	ck_assert_uint_eq(file_size(), ends[5]);
 	for (int again = 0; again < 2; again++) {
 		ck_assert_int_eq(replay(&seen, &diag), 0);
@@ -197,7 +197,7 @@ START_TEST(test_layout)
 {
 	_cleanup_journal_ struct stfs_journal *journal = opened(true);
 	struct timespec now;
-	unsigned char b[48];
+	unsigned char b[64];
 	uint64_t time = 0;
 
 	ck_assert_int_eq(append(journal, 0x01020304, "abc"), 0);
@@ -205,7 +205,8 @@ START_TEST(test_layout)
 	get_bytes(0, b, sizeof(b));
 	ck_assert_mem_eq(b, "STFSJ1\n\0\0\0\0\0\0\0\0\0", 16);
 	ck_assert_mem_eq(b + 16, "\x03\0\0\0", 4);
-	ck_assert_mem_eq(b + 32, "\x04\x03\x02\x01\0\0\0\0abc\0\0\0\0\0", 16);
+	ck_assert_mem_ne(b + 32, "\0\0\0\0\0\0\0\0", 8);
+	ck_assert_mem_eq(b + 40, "\0\0\0\0\0\0\0\0\x04\x03\x02\x01\0\0\0\0abc\0\0\0\0\0", 24);
 	for (int i = 7; i >= 0; i--)
 		time = time << 8 | b[24 + i];
 	ck_assert_uint_le(time / 1000000000, (uint64_t)now.tv_sec);
@@ -348,6 +349,104 @@ START_TEST(test_flipped_bits)
 }
 END_TEST
 
+static uint64_t other_boot(void *user)
+{
+	(void)user;
+	return 77;
+}
+
+/* Replays as after a new start of the machine. */
+static int replay_later(struct seen *seen, struct stfs_diag *diag)
+{
+	struct stfs_os os = *stfs_os_real();
+	_cleanup_journal_ struct stfs_journal *journal = NULL;
+
+	os.boot = other_boot;
+	ck_assert_int_eq(stfs_journal_open(&os, dir_fd, "j", false, &journal), 0);
+	*seen = (struct seen){ 0 };
+	return stfs_journal_replay(journal, see, seen, diag);
+}
+
+/* A power cut may take a page and leave the next one: what was never on disk as a whole is torn. */
+START_TEST(test_hole_before_sync)
+{
+	char zeros[48] = { 0 };
+	struct stfs_diag diag = { 0 };
+	uint64_t ends[6];
+	struct seen seen;
+
+	make(4, ends);
+	put_bytes(ends[1], zeros, ends[2] - ends[1]);
+	/* Nothing of the kind happens to a process that was killed. */
+	ck_assert_int_eq(replay(&seen, &diag), -EBADMSG);
+	ck_assert_uint_eq(file_size(), ends[4]);
+	ck_assert_int_eq(replay_later(&seen, NULL), 0);
+	ck_assert_uint_eq(seen.n, 1);
+	ck_assert_uint_eq(file_size(), ends[1]);
+}
+END_TEST
+
+/* What a sync had vouched for is not lost in a power cut, but by something worse: nothing is cut off then. */
+START_TEST(test_hole_before_a_later_word)
+{
+	char zeros[48] = { 0 };
+
+	for (int sealed = 0; sealed < 2; sealed++) {
+		struct stfs_journal *journal = opened(true);
+		struct stfs_diag diag = { 0 };
+		uint64_t end, size;
+		struct seen seen;
+
+		ck_assert_int_eq(append(journal, 1, "one"), 0);
+		end = stfs_journal_size(journal);
+		ck_assert_int_eq(append(journal, 2, "two"), 0);
+		if (sealed) {
+			ck_assert_int_eq(stfs_journal_seal(journal, 3), 0);
+			size = stfs_journal_size(journal);
+			ck_assert_int_eq(stfs_journal_seal(journal, 3), 0);
+			ck_assert_uint_eq(stfs_journal_size(journal), size);
+		} else {
+			ck_assert_int_eq(stfs_journal_sync(journal), 0);
+			ck_assert_int_eq(append(journal, 3, "after a sync"), 0);
+			size = stfs_journal_size(journal);
+		}
+		stfs_journal_close(journal);
+		ck_assert_int_eq(replay_later(&seen, &diag), 0);
+		ck_assert_uint_eq(seen.n, 3);
+		put_bytes(end, zeros, sizeof(zeros));
+		ck_assert_int_eq(replay_later(&seen, &diag), -EBADMSG);
+		ck_assert_ptr_nonnull(strstr(diag.text, "is whole"));
+		ck_assert_uint_eq(file_size(), size);
+		remove_journal();
+	}
+}
+END_TEST
+
+/* What is known to be on disk is known again after reading it back, and so is the seal. */
+START_TEST(test_synced_comes_back)
+{
+	char zeros[48] = { 0 };
+	struct stfs_journal *journal = opened(true);
+	struct seen seen = { 0 };
+	uint64_t sealed;
+
+	ck_assert_int_eq(append(journal, 1, "one"), 0);
+	ck_assert_int_eq(stfs_journal_seal(journal, 3), 0);
+	sealed = stfs_journal_size(journal);
+	stfs_journal_close(journal);
+	journal = opened(false);
+	ck_assert_int_eq(stfs_journal_replay(journal, see, &seen, NULL), 0);
+	ck_assert_int_eq(stfs_journal_seal(journal, 3), 0);
+	ck_assert_uint_eq(stfs_journal_size(journal), sealed);
+	ck_assert_int_eq(append(journal, 2, "two"), 0);
+	stfs_journal_close(journal);
+	/* "one" and the seal are gone, and only "two", of a later session, is left to tell that they were on disk. */
+	put_bytes(16, zeros, sizeof(zeros));
+	put_bytes(64, zeros, 40);
+	ck_assert_int_eq(replay_later(&seen, NULL), -EBADMSG);
+}
+END_TEST
+
 /* Filesystems leave zeros behind what was written, from any place on. */
 START_TEST(test_zero_tail)
 {
@@ -391,7 +490,7 @@ END_TEST
 /* What is whole but lies between two records is damage too: nothing may be cut off that holds a record. */
 START_TEST(test_record_behind_gap)
 {
-	char zeros[4096] = { 0 }, record[32];
+	char zeros[4096] = { 0 }, record[48];
 	struct stfs_diag diag = { 0 };
 	uint64_t ends[6];
 	struct seen seen;
@@ -434,7 +533,7 @@ END_TEST
 
 START_TEST(test_big_records)
 {
-	const size_t sizes[] = { 65536 - 24, 65536, 1000001, STFS_JOURNAL_RECORD_MAX };
+	const size_t sizes[] = { 65536 - 40, 65536, 1000001, STFS_JOURNAL_RECORD_MAX };
 	_cleanup_free_ char *data = calloc(1, STFS_JOURNAL_RECORD_MAX + 1);
 	_cleanup_journal_ struct stfs_journal *journal = opened(true);
 	struct seen seen = { 0 };
@@ -508,17 +607,17 @@ START_TEST(test_append_cut_back)
 	os.user = &calls;
 	os.pwrite = write_half_then_fail;
 	ck_assert_int_eq(append(journal, 2, "second"), -ENOSPC);
-	ck_assert_uint_eq(file_size(), 16 + 32);
+	ck_assert_uint_eq(file_size(), 16 + 48);
 	/* Once the half of a record cannot be taken back, nothing must follow it. */
 	os.ftruncate = fail_to_truncate;
 	ck_assert_int_eq(append(journal, 2, "second"), -ENOSPC);
-	ck_assert_uint_gt(file_size(), 16 + 32);
+	ck_assert_uint_gt(file_size(), 16 + 48);
 	os = *stfs_os_real();
 	ck_assert_int_eq(append(journal, 2, "second"), -EIO);
 	ck_assert_int_eq(stfs_journal_sync(journal), -EIO);
 	ck_assert_int_eq(replay(&seen, NULL), 0);
 	ck_assert_uint_eq(seen.n, 1);
-	ck_assert_uint_eq(file_size(), 16 + 32);
+	ck_assert_uint_eq(file_size(), 16 + 48);
 }
 END_TEST
 
@@ -593,7 +692,7 @@ START_TEST(test_threads)
 	ck_assert_int_eq(stfs_journal_replay(again, count_up, counts, NULL), 0);
 	for (unsigned i = 0; i < PER_THREAD; i++)
 		ck_assert_uint_eq(counts[i], THREADS);
-	ck_assert_uint_eq(stfs_journal_size(again), 16 + THREADS * PER_THREAD * 32);
+	ck_assert_uint_eq(stfs_journal_size(again), 16 + THREADS * PER_THREAD * 48);
 }
 END_TEST
 
@@ -748,6 +847,12 @@ int main(void)
 	tcase_add_test(tcase, test_apply_stops);
 	tcase_add_test(tcase, test_torn_anywhere);
 	tcase_add_test(tcase, test_flipped_bits);
+	tcase_add_test(tcase, test_hole_before_sync);
+	tcase_add_test(tcase, test_hole_before_a_later_word);
+	tcase_add_test(tcase, test_synced_comes_back);
+	tcase_add_test(tcase, test_hole_before_sync);
+	tcase_add_test(tcase, test_hole_before_a_later_word);
+	tcase_add_test(tcase, test_synced_comes_back);
 	tcase_add_test(tcase, test_zero_tail);
 	tcase_add_test(tcase, test_no_head);
 	tcase_add_test(tcase, test_record_behind_gap);
