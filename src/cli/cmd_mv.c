@@ -121,7 +121,7 @@ static int take_operands(struct mv *mv, const char *from, const char *to)
 
 	if (code != STFS_EXIT_OK)
 		return code;
-	r = stfs_name_encode(&mv->to, stfs_buf_slice(&name), STFS_NESTED);
+	r = stfs_name_encode(&mv->to, stfs_buf_slice(&name), stfs_view_layout(mv->names.view));
 	if (r == 0)
 		r = moves_whole(mv, &operand, stfs_buf_slice(&mv->to), &whole);
 	if (r == 0 && whole)

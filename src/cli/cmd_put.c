@@ -92,7 +92,7 @@ static int find_place(struct put *put)
 			    stfs_slice_is(stfs_buf_slice(&name), "__metadata__")))
 		r = -EINVAL;
 	else if (r == 0)
-		r = stfs_name_encode(&put->path, stfs_buf_slice(&name), STFS_NESTED);
+		r = stfs_name_encode(&put->path, stfs_buf_slice(&name), stfs_view_layout(put->names.view));
 	if (r == -EINVAL)
 		return stfs_exit_with(STFS_EXIT_USAGE, "%s is no name of a tensor", QUOTED(put->name));
 	return r < 0 ? stfs_editing_fail(r, QUOTED(put->name)) : STFS_EXIT_OK;

@@ -45,6 +45,7 @@ static int open_workspace(struct stfs_editing *editing)
 		.model = options->model,
 		.view = { .layout = STFS_NESTED },
 		.stage = options->stage,
+		.any_layout = true,
 		.create = options->create,
 		.os = stfs_os_real(),
 	};
@@ -84,10 +85,10 @@ int stfs_editing_look(struct stfs_editing *editing, const char *source, char **r
 int stfs_editing_refuse(const struct stfs_editing *editing)
 {
 	static const enum stfs_exit codes[] = {
-		[STFS_WORKSPACE_WRITABLE] = STFS_EXIT_OK,    [STFS_WORKSPACE_READ_ONLY] = STFS_EXIT_OTHER,
-		[STFS_WORKSPACE_UNFIT] = STFS_EXIT_USAGE,    [STFS_WORKSPACE_HELD] = STFS_EXIT_MOUNTPOINT,
-		[STFS_WORKSPACE_STALE] = STFS_EXIT_MODEL,    [STFS_WORKSPACE_DAMAGED] = STFS_EXIT_MODEL,
-		[STFS_WORKSPACE_UNUSABLE] = STFS_EXIT_OTHER,
+		[STFS_WORKSPACE_WRITABLE] = STFS_EXIT_OK,   [STFS_WORKSPACE_READ_ONLY] = STFS_EXIT_OTHER,
+		[STFS_WORKSPACE_UNFIT] = STFS_EXIT_USAGE,   [STFS_WORKSPACE_HELD] = STFS_EXIT_MOUNTPOINT,
+		[STFS_WORKSPACE_STALE] = STFS_EXIT_MODEL,   [STFS_WORKSPACE_LAYOUT] = STFS_EXIT_MODEL,
+		[STFS_WORKSPACE_DAMAGED] = STFS_EXIT_MODEL, [STFS_WORKSPACE_UNUSABLE] = STFS_EXIT_OTHER,
 	};
 	enum stfs_workspace_state state = editing->workspace.state;
 

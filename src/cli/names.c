@@ -42,7 +42,9 @@ int stfs_names_path(const struct stfs_names *names, uint32_t tensor, struct stfs
 {
 	const struct stfs_staged_tensor *t = &names->changes->tensors[tensor];
 
-	return t->path.len ? stfs_buf_append(buf, t->path.p, t->path.len) : stfs_name_encode(buf, t->name, STFS_NESTED);
+	if (t->path.len)
+		return stfs_buf_append(buf, t->path.p, t->path.len);
+	return stfs_name_encode(buf, t->name, stfs_view_layout(names->view));
 }
 
 void stfs_operand_fini(struct stfs_operand *operand)
@@ -70,7 +72,7 @@ static int gather(const struct stfs_names *names, struct stfs_operand *operand)
 			operand->tensors[operand->n_tensors++] = i;
 	}
 	operand->path.len = 0;
-	r = stfs_name_encode(&operand->path, stfs_buf_slice(&operand->name), STFS_NESTED);
+	r = stfs_name_encode(&operand->path, stfs_buf_slice(&operand->name), stfs_view_layout(names->view));
 	if (r == 0)
 		r = stfs_walk(names->view, stfs_buf_slice(&operand->path), &attr);
 	operand->is_dir = r == 0 && attr.type == STFS_NODE_DIR;

@@ -2,6 +2,7 @@
 #include "renames.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "array.h"
@@ -173,8 +174,17 @@ static int move_tensor(struct stfs_view *view, struct stfs_slice from, struct st
 	return r < 0 ? r : stfs_walk_prune(view, stfs_walk_above(from));
 }
 
-/* A directory that nobody has, for tensors on their way. */
-static int choose_lobby(struct stfs_view *view, struct stfs_buf *buf)
+static bool begins_a_name(const struct stfs_names *names, const struct stfs_buf *beginning)
+{
+	for (uint32_t i = 0; i < names->changes->n_tensors; i++) {
+		if (stfs_slice_starts(names->changes->tensors[i].name, beginning->data))
+			return true;
+	}
+	return false;
+}
+
+/* The beginning of names that nobody has, for tensors on their way. */
+static int choose_lobby(const struct stfs_names *names, struct stfs_buf *buf)
 {
 	struct stfs_attr attr;
 	int r = 0;
@@ -182,16 +192,28 @@ static int choose_lobby(struct stfs_view *view, struct stfs_buf *buf)
 	for (unsigned i = 0; r == 0; i++) {
 		buf->len = 0;
 		r = stfs_buf_printf(buf, "safetensorsfs-mv-%u", i);
-		if (r == 0)
-			r = stfs_walk(view, stfs_buf_slice(buf), &attr);
+		if (r == 0 && !begins_a_name(names, buf))
+			r = stfs_walk(names->view, stfs_buf_slice(buf), &attr);
 	}
 	return r == -ENOENT ? 0 : r;
 }
 
-/* Where a tensor waits until its new name is free. */
-static int append_waiting(const struct stfs_buf *lobby, uint32_t i, struct stfs_buf *buf)
+/* A place in the lobby. */
+static int append_waiting(const struct stfs_renames *renames, const char *lobby, const char *place,
+			  struct stfs_buf *buf)
 {
-	return stfs_buf_printf(buf, "%s/%u", lobby->data, i);
+	char separator = stfs_view_layout(renames->names->view) == STFS_FLAT ? '.' : '/';
+
+	return stfs_buf_printf(buf, "%s%c%s", lobby, separator, place);
+}
+
+/* Where a tensor waits until its new name is free. */
+static int append_number(const struct stfs_renames *renames, const char *lobby, uint32_t i, struct stfs_buf *buf)
+{
+	char place[16];
+
+	snprintf(place, sizeof(place), "%" PRIu32, i);
+	return append_waiting(renames, lobby, place, buf);
 }
 
 static int fail(const struct stfs_renames *renames, const struct stfs_rename *rename, int error, struct stfs_diag *diag)
@@ -207,7 +229,7 @@ static int step_aside(const struct stfs_renames *renames, uint32_t i, const stru
 	int r = stfs_names_path(renames->names, renames->list[i].tensor, &from);
 
 	if (r == 0)
-		r = append_waiting(lobby, i, &to);
+		r = append_number(renames, lobby->data, i, &to);
 	return r < 0 ? r :
 		       move_tensor(renames->names->view, stfs_buf_slice(&from), stfs_buf_slice(&to),
 				   (struct stfs_slice){ 0 });
@@ -218,13 +240,13 @@ static int take_name(const struct stfs_renames *renames, uint32_t i, const struc
 {
 	const struct stfs_rename *rename = &renames->list[i];
 	_cleanup_buf_ struct stfs_buf from = { 0 }, to = { 0 }, spare = { 0 };
-	int r = renames->wanted[rename->tensor] ? append_waiting(lobby, i, &from) :
+	int r = renames->wanted[rename->tensor] ? append_number(renames, lobby->data, i, &from) :
 						  stfs_names_path(renames->names, rename->tensor, &from);
 
 	if (r == 0)
-		r = stfs_name_encode(&to, rename->to, STFS_NESTED);
+		r = stfs_name_encode(&to, rename->to, stfs_view_layout(renames->names->view));
 	if (r == 0)
-		r = stfs_buf_printf(&spare, "%s/spare", lobby->data);
+		r = append_waiting(renames, lobby->data, "spare", &spare);
 	return r < 0 ? r :
 		       move_tensor(renames->names->view, stfs_buf_slice(&from), stfs_buf_slice(&to),
 				   stfs_buf_slice(&spare));
@@ -233,7 +255,7 @@ static int take_name(const struct stfs_renames *renames, uint32_t i, const struc
 int stfs_renames_apply(const struct stfs_renames *renames, struct stfs_diag *diag)
 {
 	_cleanup_buf_ struct stfs_buf lobby = { 0 };
-	int r = choose_lobby(renames->names->view, &lobby);
+	int r = choose_lobby(renames->names, &lobby);
 
 	for (uint32_t i = 0; r == 0 && i < renames->n; i++) {
 		if (renames->wanted[renames->list[i].tensor])

@@ -76,6 +76,9 @@ STFS_DEFINE_CLEANUP(struct stfs_view, stfs_view_free)
 /* The model behind the view; lives as long as the view. */
 const struct stfs_model *stfs_view_model(const struct stfs_view *view);
 
+/* How names become paths in it. */
+enum stfs_layout stfs_view_layout(const struct stfs_view *view);
+
 /*
  * Finds `name` (any bytes but '/') in directory `parent`. Returns 0, -ENOENT, -ENOTDIR, -ENAMETOOLONG, -ESTALE for an
  * unknown inode, -ENOMEM. A dotted name that is no entry answers with a symlink to its place; each such answer holds a

@@ -205,6 +205,11 @@ const struct stfs_model *stfs_view_model(const struct stfs_view *view)
 	return view->model;
 }
 
+enum stfs_layout stfs_view_layout(const struct stfs_view *view)
+{
+	return view->options.layout;
+}
+
 void stfs_view_totals(struct stfs_view *view, struct stfs_view_totals *ret)
 {
 	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);

@@ -26,6 +26,7 @@ struct opening {
 	const struct stfs_workspace_options *options;
 	struct stfs_report *report;
 	struct stfs_location location; /* dir_fd is -1 until the source was found */
+	enum stfs_layout layout;       /* of the view */
 	bool is_new;                   /* it is not there yet, and is to be made */
 	int lock_fd;                   /* what is locked: the file, or the folder of a sharded model or a new one */
 	struct stfs_stage *stage;
@@ -236,6 +237,7 @@ static int lock(struct opening *opening)
 static int new_view(struct opening *opening)
 {
 	const struct stfs_workspace_options *options = opening->options;
+	struct stfs_view_options view = options->view;
 	struct stfs_model *model;
 	struct stfs_diag diag = { 0 };
 	int r;
@@ -246,7 +248,8 @@ static int new_view(struct opening *opening)
 		r = stfs_model_open(opening->source, &options->model, opening->report, &model);
 	if (r < 0)
 		return r;
-	r = stfs_view_new(model, &options->view, options->log, &diag, &opening->workspace->view);
+	view.layout = opening->layout;
+	r = stfs_view_new(model, &view, options->log, &diag, &opening->workspace->view);
 	if (r < 0 && *diag.text)
 		stfs_violation(opening->report, "%s", diag.text);
 	return r;
@@ -289,7 +292,9 @@ static int show_without(struct opening *opening, int error)
 		return r == -ENOMEM ? r : set_state(opening, STFS_WORKSPACE_HELD);
 	workspace->why = why;
 	workspace->stage = stfs_steal(opening->stage);
-	return set_state(opening, error == -ESTALE ? STFS_WORKSPACE_STALE : STFS_WORKSPACE_DAMAGED);
+	if (error == -ESTALE)
+		return set_state(opening, STFS_WORKSPACE_STALE);
+	return set_state(opening, error == -EXDEV ? STFS_WORKSPACE_LAYOUT : STFS_WORKSPACE_DAMAGED);
 }
 
 static int attach(struct opening *opening)
@@ -299,6 +304,10 @@ static int attach(struct opening *opening)
 
 	if (r == 0 || r == -ENOMEM)
 		return r;
+	if (r == -EXDEV && opening->options->any_layout) {
+		opening->layout = opening->layout == STFS_FLAT ? STFS_NESTED : STFS_FLAT;
+		return -EAGAIN;
+	}
 	if (!*workspace->why.text)
 		stfs_diag_set(&workspace->why, "what is staged cannot be read: %s", strerror(-r));
 	return show_without(opening, r);
@@ -316,7 +325,7 @@ static int say_why_not(const struct opening *opening)
 	return r < 0 ? r : -EAGAIN;
 }
 
-/* One try. -EAGAIN: the model was replaced meanwhile. */
+/* One try. -EAGAIN: the model was replaced meanwhile, or needs another layout. */
 static int try_open(struct opening *opening)
 {
 	struct stfs_workspace *workspace = opening->workspace;
@@ -359,6 +368,7 @@ int stfs_workspace_open(const char *source, const struct stfs_workspace_options 
 		.report = report,
 		.location = { .dir_fd = -1 },
 		.lock_fd = -1,
+		.layout = options->view.layout,
 		.workspace = &workspace,
 	};
 	int r = -EAGAIN;

@@ -17,6 +17,7 @@ struct stfs_workspace_options {
 	const char *stage;    /* directory of what is staged, NULL: beside the model */
 	const char *holder;   /* what others are told of us: "safetensorsfs commit" */
 	bool read_only;       /* no lock is taken, and what is staged is not looked at */
+	bool any_layout;      /* what is staged in the other layout is shown in that one */
 	bool create;          /* a source that is not there is a model without tensors, whose first commit makes it */
 	struct stfs_log *log; /* borrowed by the view, may be NULL */
 	const struct stfs_os *os;
@@ -28,6 +29,7 @@ enum stfs_workspace_state {
 	STFS_WORKSPACE_UNFIT,     /* opened with lax or partial: what is there cannot be told from what is broken */
 	STFS_WORKSPACE_HELD,      /* another process edits it */
 	STFS_WORKSPACE_STALE,     /* what is staged was made for another version of the model */
+	STFS_WORKSPACE_LAYOUT,    /* what is staged was made in a tree of the other layout */
 	STFS_WORKSPACE_DAMAGED, /* what is staged, or what a commit left when it was cut short, cannot be made sense of */
 	STFS_WORKSPACE_UNUSABLE, /* the place of the staging area cannot be used */
 };

@@ -111,6 +111,45 @@ mount_it m.safetensors m
 echo all >m/.safetensors/discard
 finish
 
+# What is staged in one layout is not shown in the other, and nothing of it is lost; commands find it in either.
+begin flat
+echo 24 >m/model.a.w/shape
+mkdir m/added.x
+printf x >m/added.x/data
+printf U8 >m/added.x/dtype
+echo >m/added.x/shape
+rm -r m/empty
+echo scratch >m/lm_head.weight/notes.txt
+"$STFS" umount m
+mount_it m.safetensors m 2>.log/out
+grep -q 'read-only: edits made with -o flat wait in .*: mount it so, or commit or discard them' .log/out ||
+	fail "another layout: $(cat .log/out)"
+! touch m/new 2>/dev/null || fail "another layout is writable"
+[ "$(cat m/model/a/w/shape)" = "4 6" ] || fail "another layout shows edits"
+"$STFS" umount m
+expect 0 "" "$STFS" mv m.safetensors lm_head head
+expect 0 "" "$STFS" mv m.safetensors --map /dev/stdin <<'END'
+model.a.b	model.scale
+model.scale	model.a.b
+END
+expect 0 "" "$STFS" rm m.safetensors added.x
+expect 0 "" "$STFS" put m.safetensors put.b old.safetensors --dtype U8 --shape "$(stat -c %s old.safetensors)"
+expect 0 "" "$STFS" discard m.safetensors empty
+expect 0 "" "$STFS" status m.safetensors
+grep -qx 'R lm_head.weight -> head.weight' .log/stdout || fail "status of the other layout: $(cat .log/stdout)"
+mount_it m.safetensors m -o flat
+[ "$(cat m/head.weight/notes.txt)" = scratch ] && rm m/head.weight/notes.txt || fail "a scratch file is lost"
+"$STFS" umount m
+expect 0 "" "$STFS" commit -q m.safetensors
+meant m.safetensors <<-'END'
+	put("model.a.w", shape=[24])
+	move("lm_head.weight", "head.weight")
+	move("model.a.b", "aside"), move("model.scale", "model.a.b"), move("aside", "model.scale")
+	whole = open("old.safetensors", "rb").read()
+	put("put.b", "U8", [len(whole)], whole)
+END
+[ ! -e .m.safetensors.stage ] || fail "left after a commit of the other layout"
+
 # A file that is removed while it is open goes on for whoever has it, and is nothing after a remount.
 begin
 "$PYTHON" - <<-'END'
