@@ -62,17 +62,11 @@ static int discard_present(struct stfs_view *view, const char *typed)
 	return r;
 }
 
-/* Drops what is below one path; tries what it may mean: a name there is, one that was deleted, a path. */
+/* Drops what is below one path; tries what it may mean: a name there is, a path or a name that was deleted. */
 static int discard_one(struct stfs_view *view, const char *typed)
 {
-	_cleanup_buf_ struct stfs_buf path = { 0 };
 	int r = discard_present(view, typed);
 
-	if (r == -ENOENT) {
-		r = stfs_name_encode(&path, stfs_slice_of(typed), STFS_NESTED);
-		if (r == 0)
-			r = discard_path(view, stfs_buf_slice(&path));
-	}
 	return r == -ENOENT ? discard_path(view, stfs_slice_of(typed)) : r;
 }
 
@@ -102,7 +96,6 @@ static int append_mounted(struct stfs_buf *text, const char *point, const char *
 {
 	_cleanup_free_ char *path = NULL;
 	char target[4096];
-	struct stat st;
 	ssize_t n;
 	int r;
 
@@ -113,10 +106,8 @@ static int append_mounted(struct stfs_buf *text, const char *point, const char *
 	n = readlink(path, target, sizeof(target));
 	if (n > 0 && (size_t)n < sizeof(target))
 		r = stfs_buf_append(text, target, (size_t)n);
-	else if (lstat(path, &st) == 0 || strchr(typed, '/'))
+	else
 		r = stfs_buf_append_str(text, typed);
-	else /* a tensor that is deleted */
-		r = stfs_name_encode(text, stfs_slice_of(typed), STFS_NESTED);
 	return r < 0 ? r : stfs_buf_append_char(text, '\n');
 }
 

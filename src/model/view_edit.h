@@ -133,7 +133,8 @@ void stfs_view_tidy(struct stfs_view *view);
 int stfs_view_space(struct stfs_view *view, struct statvfs *ret);
 
 /*
- * Drops what is staged below `path` (relative to the root; empty: all of it). Returns 0, -ENOENT when there is nothing of that
- * path, -errno.
+ * Drops what is staged below `path` (relative to the root; empty: all of it). Tensors that were moved there go back to where
+ * the model has them. Where there is nothing, the name of a tensor or module that is gone serves as well. Returns 0, -ENOENT
+ * when there is nothing of that path, -errno.
  */
 int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stfs_diag *diag);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "array.h"
 #include "edit_private.h"
 #include "view_known.h"
 
@@ -91,6 +92,67 @@ static int disown_moved(struct stfs_view *view, struct stfs_slice path)
 	return r;
 }
 
+/* Tensors of the model, by their place in its list. */
+struct entries {
+	uint32_t *list; /* heap */
+	uint32_t n, cap;
+};
+
+static void entries_fini(struct entries *entries)
+{
+	free(entries->list);
+}
+
+/* Collects those that were moved to `top` or below it. */
+static int find_moved_here(const struct stfs_view *view, uint32_t top, struct entries *moved)
+{
+	uint32_t node = top;
+	int r = 0;
+
+	for (; r == 0 && node != STFS_NODE_NONE; node = stfs_tree_next(&view->tree, top, node)) {
+		if (view->tree.nodes[node].kind != STFS_NODE_MODULE || view->tree.nodes[node].entry == STFS_NODE_NONE)
+			continue;
+		r = stfs_array_grow((void **)&moved->list, moved->n, &moved->cap, STFS_NODES_MAX, sizeof(uint32_t));
+		if (r == 0)
+			moved->list[moved->n++] = view->tree.nodes[node].entry;
+	}
+	return r;
+}
+
+/* Whether a tensor can have the place: nothing is there, or a directory that is no tensor. */
+static bool is_free(const struct stfs_view *view, uint32_t node)
+{
+	if (node == STFS_NODE_NONE)
+		return true;
+	if (view->tree.nodes[node].kind != STFS_NODE_MODULE || view->tree.nodes[node].entry != STFS_NODE_NONE)
+		return false;
+	for (unsigned role = STFS_ROLE_DATA; role <= STFS_ROLE_SHAPE; role++) {
+		if (stfs_view_role_node(view, node, role) != STFS_NODE_NONE)
+			return false;
+	}
+	return true;
+}
+
+/* Tensors that left with what was dropped are back where the model has them, unless something else is there by now. */
+static int bring_back(struct stfs_view *view, const struct entries *moved)
+{
+	_cleanup_buf_ struct stfs_buf path = { 0 };
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < moved->n; i++) {
+		struct stfs_slice name = stfs_model_tensor(view->model, moved->list[i])->name;
+		uint32_t node;
+
+		path.len = 0;
+		r = stfs_name_encode(&path, name, view->options.layout);
+		if (r == 0 && find_path(view, stfs_buf_slice(&path), &node) == 0 && is_free(view, node))
+			r = stfs_view_add_tensor(view, moved->list[i]);
+		if (r == -EEXIST)
+			r = 0;
+	}
+	return r;
+}
+
 /* Adds the tensors of the model that belong below `path`; *ret_n counts them. */
 static int add_tensors(struct stfs_view *view, struct stfs_slice path, uint32_t *ret_n)
 {
@@ -173,6 +235,7 @@ static int restore_metadata(struct stfs_view *view, struct stfs_slice name)
 int stfs_change_restore(struct stfs_view *view, struct stfs_slice path)
 {
 	static const char metadata[] = "__metadata__";
+	_cleanup_(entries_fini) struct entries moved = { 0 };
 	uint32_t node, n = 0;
 	int r;
 
@@ -187,6 +250,8 @@ int stfs_change_restore(struct stfs_view *view, struct stfs_slice path)
 	if (r != 0)
 		return STFS_MIN(r, 0);
 	r = find_path(view, path, &node);
+	if (r == 0 && node != STFS_NODE_NONE)
+		r = find_moved_here(view, node, &moved);
 	if (r < 0)
 		return r;
 	if (node != STFS_NODE_NONE && node != STFS_NODE_ROOT)
@@ -194,6 +259,8 @@ int stfs_change_restore(struct stfs_view *view, struct stfs_slice path)
 	r = disown_moved(view, path);
 	if (r == 0)
 		r = add_tensors(view, path, &n);
+	if (r == 0)
+		r = bring_back(view, &moved);
 	return r < 0 ? r : node != STFS_NODE_NONE || n ? 0 : -ENOENT;
 }
 
@@ -207,9 +274,34 @@ static int journal_discard(struct stfs_view *view, struct stfs_slice path)
 					   stfs_buf_slice(&payload));
 }
 
+/* Where there is nothing, a path may be the name of a tensor that is gone, which then stands for its place. */
+static int find_named(const struct stfs_view *view, struct stfs_slice *path, struct stfs_buf *buf)
+{
+	_cleanup_buf_ struct stfs_buf full = { 0 };
+	uint32_t node;
+	int r = find_path(view, *path, &node);
+
+	if (r < 0 || node != STFS_NODE_NONE || memchr(path->p, '/', path->len))
+		return 0;
+	r = stfs_name_encode(buf, *path, view->options.layout);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	for (uint32_t i = 0; r == 0 && i < view->model->n_entries; i++) {
+		bool below = false;
+
+		r = is_tensor_below(view, i, stfs_buf_slice(buf), &full, &below);
+		if (r == 0 && below)
+			*path = stfs_buf_slice(buf);
+		if (below)
+			break;
+	}
+	return r;
+}
+
 int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stfs_diag *diag)
 {
 	_cleanup_(stfs_known_fini) struct stfs_known known = { 0 };
+	_cleanup_buf_ struct stfs_buf named = { 0 };
 	int r;
 
 	if (!view->stage)
@@ -220,6 +312,8 @@ int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stf
 	while (path.len && path.p[path.len - 1] == '/')
 		path.len--;
 	r = stfs_known_collect(view, &known);
+	if (r == 0)
+		r = find_named(view, &path, &named);
 	if (r == 0 && path.len)
 		r = journal_discard(view, path);
 	if (r == 0)

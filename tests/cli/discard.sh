@@ -30,8 +30,8 @@ code 0 discard m.safetensors model/layers/1 packed
 staged "R empty -> void" "${all[@]:6}"
 code 1 discard m.safetensors nope void ''
 has err '"nope"'
-staged "D empty" "${all[@]:6}"
-code 0 discard m.safetensors empty __metadata__
+staged "${all[@]:6}"
+code 0 discard m.safetensors __metadata__
 code 0 status m.safetensors
 has out "# nothing is staged"
 unstaged m.safetensors
@@ -42,6 +42,18 @@ code 0 discard m.safetensors
 unstaged m.safetensors
 code 0 discard m.safetensors
 cmp -s m.safetensors small.safetensors || fail "the model was changed"
+
+# What was renamed has its name back, however the change is named; unless somebody else has it by now.
+code 0 mv m.safetensors model net
+code 0 mv m.safetensors empty void
+code 0 discard m.safetensors net void
+code 0 status m.safetensors
+has out "# nothing is staged"
+code 0 mv m.safetensors empty void
+code 0 put m.safetensors empty eight.bin --dtype U8 --shape 8
+code 0 discard m.safetensors void
+staged "M empty (data, dtype, shape)"
+code 0 discard m.safetensors
 
 # Somewhere else: a directory of the user's stays, empty.
 mkdir -m 700 area
