@@ -9,6 +9,7 @@
 #include "attr_text.h"
 #include "changes_private.h"
 #include "checked.h"
+#include "table.h"
 
 void stfs_changes_free(struct stfs_changes *changes)
 {
@@ -338,6 +339,24 @@ static void adopt_places(struct stfs_collecting *collecting)
 	}
 }
 
+/* Names that two directories spell; those of the model are its own once. */
+static int find_twins(struct stfs_collecting *collecting)
+{
+	struct stfs_changes *changes = collecting->changes;
+	struct stfs_table_items items = { changes->tensors, sizeof(*changes->tensors) };
+	_cleanup_(stfs_table_fini) struct stfs_table names = { 0 };
+	int r = 0;
+
+	for (uint32_t i = 0; collecting->view->dirs_moved && r == 0 && i < changes->n_tensors; i++) {
+		r = stfs_table_insert(&names, items, i);
+		if (r == -EEXIST) {
+			changes->tensors[i].problem = "another directory spells the same name";
+			r = 0;
+		}
+	}
+	return r;
+}
+
 static int compare_places(const void *a, const void *b)
 {
 	const struct stfs_staged_tensor *x = a, *y = b;
@@ -368,8 +387,10 @@ static void count(struct stfs_changes *changes)
 	changes->n_changed = changes->n_deleted + changes->n_deleted_keys;
 	changes->metadata_changed = changes->n_deleted_keys > 0;
 	for (uint32_t i = 0; i < changes->n_tensors; i++) {
-		changes->n_changed += stfs_staged_tensor_changed(&changes->tensors[i]);
-		changes->n_problems += changes->tensors[i].problem != NULL;
+		const struct stfs_staged_tensor *tensor = &changes->tensors[i];
+
+		changes->n_changed += !tensor->problem && stfs_staged_tensor_changed(tensor);
+		changes->n_problems += tensor->problem != NULL;
 	}
 	for (uint32_t i = 0; i < changes->n_keys; i++) {
 		struct stfs_staged_key *key = &changes->keys[i];
@@ -397,7 +418,9 @@ int stfs_changes_collect_locked(struct stfs_view *view, struct stfs_changes **re
 	adopt_places(&collecting);
 	if (changes->n_tensors)
 		qsort(changes->tensors, changes->n_tensors, sizeof(*changes->tensors), compare_places);
-	r = collect_deleted(&collecting);
+	r = find_twins(&collecting);
+	if (r == 0)
+		r = collect_deleted(&collecting);
 	if (r == 0)
 		r = stfs_collect_deleted_keys(&collecting);
 	if (r < 0)

@@ -54,7 +54,7 @@ struct stfs_changes {
 	struct stfs_slice *scratch; /* paths of files that are never committed */
 	uint32_t n_scratch;
 	bool metadata_changed;
-	uint32_t n_changed; /* tensors, keys and deletions that differ from the model */
+	uint32_t n_changed; /* tensors without a problem, keys and deletions that differ from the model */
 	uint32_t n_problems;
 	struct stfs_arena strings;
 };

@@ -4,7 +4,6 @@
 
 #include "plan_private.h"
 #include "quote.h"
-#include "table.h"
 
 void stfs_plan_free(struct stfs_plan *plan)
 {
@@ -33,20 +32,10 @@ static void judge_tensor(struct stfs_planning *planning, const struct stfs_stage
 int stfs_plan_judge(struct stfs_planning *planning)
 {
 	const struct stfs_changes *changes = planning->changes;
-	struct stfs_table_items items = { changes->tensors, sizeof(*changes->tensors) };
-	_cleanup_(stfs_table_fini) struct stfs_table names = { 0 };
 	uint64_t before = planning->report->violations;
 
-	for (uint32_t i = 0; i < changes->n_tensors; i++) {
-		int r = stfs_table_insert(&names, items, i);
-
+	for (uint32_t i = 0; i < changes->n_tensors; i++)
 		judge_tensor(planning, &changes->tensors[i]);
-		if (r == -EEXIST)
-			stfs_violation(planning->report, "two tensors are called %s",
-				       stfs_quote(changes->tensors[i].name).text);
-		else if (r < 0)
-			return r;
-	}
 	for (uint32_t i = 0; i < changes->n_keys; i++) {
 		const struct stfs_staged_key *key = &changes->keys[i];
 

@@ -7,6 +7,7 @@
 
 #include "edit_private.h"
 #include "view_replay.h"
+#include "view_twin.h"
 
 bool stfs_view_is_writable(const struct stfs_view *view)
 {
@@ -248,7 +249,7 @@ static int make_dir(struct stfs_view *view, uint64_t parent, struct stfs_slice n
 	r = stfs_edit_check_name(view, dir, name, true);
 	if (r < 0)
 		return r;
-	if (stands_elsewhere(view, dir, name))
+	if (stands_elsewhere(view, dir, name) || stfs_view_has_twin(view, dir, name, STFS_NODE_NONE))
 		return -EEXIST;
 	r = stfs_change_add_dir(view, dir, name, stfs_change_new_id(view), attr, &node);
 	if (r < 0)
@@ -411,7 +412,8 @@ static int move_entry(struct stfs_view *view, uint64_t parent, struct stfs_slice
 		return r;
 	if (exists && no_replace)
 		return -EEXIST;
-	if (!exists && is_dir && stands_elsewhere(view, new_dir, new_name))
+	if (!exists && is_dir &&
+	    (stands_elsewhere(view, new_dir, new_name) || stfs_view_has_twin(view, new_dir, new_name, node)))
 		return -EEXIST;
 	r = stfs_edit_journal_rename(view, dir, name, new_dir, new_name);
 	if (r == 0)

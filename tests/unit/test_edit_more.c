@@ -468,6 +468,57 @@ START_TEST(sync_after_replay_is_about_the_same_file)
 }
 END_TEST
 
+START_TEST(one_name_has_one_place)
+{
+	ck_assert_int_eq(do_mkdir("new.a.b"), 0);
+	ck_assert_int_eq(put("new.a.b/shape", "\n"), 0);
+	ck_assert_int_eq(do_mkdir("new"), 0);
+	ck_assert_int_eq(do_mkdir("new/a"), 0);
+	ck_assert_int_eq(do_mkdir("new/a/b"), -EEXIST);
+	ck_assert_int_eq(do_mkdir("new/a.b"), -EEXIST);
+	ck_assert_int_eq(do_mkdir("new/a.c"), 0);
+	ck_assert_int_eq(do_mkdir("new/a/x"), 0);
+	ck_assert_int_eq(do_rename("new/a/x", "new/a/b"), -EEXIST);
+	/* Below the tensor there is room; and it may be spelt in another way. */
+	ck_assert_int_eq(do_mkdir("new.a"), -EEXIST);
+	ck_assert_int_eq(do_rename("new.a.b", "new/a/b"), 0);
+	ck_assert_int_eq(do_mkdir("new/a.b"), -EEXIST);
+	/* Empty pieces, and those that go on without a dot. */
+	ck_assert_int_eq(do_mkdir("e..f"), 0);
+	ck_assert_int_eq(put("e..f/shape", "\n"), 0);
+	ck_assert_int_eq(do_mkdir("e"), 0);
+	ck_assert_int_eq(do_mkdir("e/%_"), 0);
+	ck_assert_int_eq(do_mkdir("e/%_/f"), -EEXIST);
+	ck_assert_int_eq(do_mkdir("g%+"), 0);
+	ck_assert_int_eq(do_mkdir("g%+/h.i"), 0);
+	ck_assert_int_eq(put("g%+/h.i/shape", "\n"), 0);
+	ck_assert_int_eq(do_mkdir("g%+/h"), 0);
+	ck_assert_int_eq(do_mkdir("g%+/h/i"), -EEXIST);
+}
+END_TEST
+
+START_TEST(two_places_of_one_name_are_told)
+{
+	/* Neither was a tensor when the other one was made. */
+	ck_assert_int_eq(do_mkdir("n.x"), 0);
+	ck_assert_int_eq(do_mkdir("n"), 0);
+	ck_assert_int_eq(do_mkdir("n/x"), 0);
+	for (int i = 0; i < 2; i++) {
+		const char *dir = i ? "n/x" : "n.x";
+		char path[40];
+
+		snprintf(path, sizeof(path), "%s/dtype", dir);
+		ck_assert_int_eq(put(path, "U8\n"), 0);
+		snprintf(path, sizeof(path), "%s/shape", dir);
+		ck_assert_int_eq(put(path, "1\n"), 0);
+		snprintf(path, sizeof(path), "%s/data", dir);
+		ck_assert_int_eq(put(path, "1"), 0);
+	}
+	expect_status("A n.x\n! n.x: another directory spells the same name\n"
+		      "# 1 changes, 1 incomplete, 0 scratch files\n");
+}
+END_TEST
+
 START_TEST(nonsense_in_a_new_file)
 {
 	ck_assert_int_eq(do_mkdir("model/c"), 0);
@@ -652,6 +703,8 @@ int main(void)
 	tcase_add_test(tcase, power_cut_is_remembered);
 	tcase_add_test(tcase, lost_bytes_leave_the_rest);
 	tcase_add_test(tcase, sync_after_replay_is_about_the_same_file);
+	tcase_add_test(tcase, one_name_has_one_place);
+	tcase_add_test(tcase, two_places_of_one_name_are_told);
 	tcase_add_test(tcase, nonsense_in_a_new_file);
 	tcase_add_test(tcase, long_shapes_stay_whole);
 	tcase_add_test(tcase, hostile_records_are_refused);
