@@ -89,8 +89,9 @@ static int read_slot(struct stfs_collecting *collecting, uint32_t dir, enum stfs
 {
 	uint32_t node = stfs_view_role_node(collecting->view, dir, role);
 
-	return node == STFS_NODE_NONE ? -ENOENT :
-					stfs_content_read(stfs_view_content(collecting->view, node), 1 << 20, text);
+	return node == STFS_NODE_NONE ?
+		       -ENOENT :
+		       stfs_content_read(stfs_view_content(collecting->view, node), STFS_HEADER_MAX + 1, text);
 }
 
 static int read_dtype(struct stfs_collecting *collecting, uint32_t dir, struct stfs_staged_tensor *tensor)
@@ -116,8 +117,9 @@ static int read_shape(struct stfs_collecting *collecting, uint32_t dir, struct s
 		tensor->problem = "no shape";
 		return 0;
 	}
+	/* What is longer was not read to its end. */
 	if (r == 0)
-		r = stfs_shape_of_text(stfs_buf_slice(&text), &dims, &rank);
+		r = text.len > STFS_HEADER_MAX ? -EINVAL : stfs_shape_of_text(stfs_buf_slice(&text), &dims, &rank);
 	if (r == -EINVAL) {
 		tensor->problem = "its shape cannot be understood";
 		return 0;
@@ -167,10 +169,10 @@ static int judge_size(struct stfs_collecting *collecting, struct stfs_staged_ten
 		return 0;
 	r = stfs_buf_printf(&text, "%" PRIu64 " bytes, but %s [", tensor->size, stfs_dtype_info(tensor->dtype)->name);
 	dims = tensor->dims;
-	for (bool first = true; r == 0 && stfs_dims_next(&dims, &dim) && text.len < 200; first = false)
+	for (bool first = true; r == 0 && text.len < 200 && stfs_dims_next(&dims, &dim); first = false)
 		r = stfs_buf_printf(&text, "%s%" PRIu64, first ? "" : ",", dim);
 	if (r == 0)
-		r = stfs_buf_printf(&text, "] needs %" PRIu64, bits / 8);
+		r = stfs_buf_printf(&text, "%s] needs %" PRIu64, dims.left ? ",\xe2\x80\xa6" : "", bits / 8);
 	if (r == 0)
 		r = stfs_arena_copy(&collecting->changes->strings, stfs_buf_slice(&text), &kept);
 	if (r == 0)

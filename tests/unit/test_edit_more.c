@@ -549,6 +549,22 @@ START_TEST(long_shapes_stay_whole)
 }
 END_TEST
 
+/* What is wrong at the end of a text of more than a MiB is seen too. */
+START_TEST(long_shapes_are_read_to_their_end)
+{
+	_cleanup_buf_ struct stfs_buf text = { 0 };
+
+	for (int i = 0; i < 700000; i++)
+		ck_assert_int_eq(stfs_buf_append_str(&text, i ? " 1" : "6"), 0);
+	ck_assert_int_eq(stfs_buf_append_str(&text, " 5\n"), 0);
+	ck_assert_int_eq(write_at("model/a/w/shape", true, text.data, text.len, 0), 0);
+	stfs_buf_fini(&text);
+	text = bytes_of(".safetensors/status");
+	ck_assert_ptr_nonnull(strstr(text.data, "! model.a.w: 24 bytes, but F32 [6,1,1,"));
+	ck_assert_ptr_nonnull(strstr(text.data, ",1,1,\xe2\x80\xa6] needs 120\n"));
+}
+END_TEST
+
 START_TEST(hostile_records_are_refused)
 {
 	static const struct {
@@ -707,6 +723,7 @@ int main(void)
 	tcase_add_test(tcase, two_places_of_one_name_are_told);
 	tcase_add_test(tcase, nonsense_in_a_new_file);
 	tcase_add_test(tcase, long_shapes_stay_whole);
+	tcase_add_test(tcase, long_shapes_are_read_to_their_end);
 	tcase_add_test(tcase, hostile_records_are_refused);
 	tcase_add_test(tcase, many_files_come_and_go);
 	tcase_add_test(tcase, scratch_of_a_cut_tensor);
