@@ -9,6 +9,7 @@
 #include "daemon.h"
 #include "findings.h"
 #include "log.h"
+#include "mounted.h"
 #include "mountinfo.h"
 #include "mountpoint.h"
 #include "options.h"
@@ -264,6 +265,7 @@ static int open_workspace(const struct mount *mount, struct stfs_workspace *ret)
 		.view = asked->view,
 		.stage = asked->stage,
 		.holder = "safetensorsfs mount",
+		.stays = stfs_mounted_stays,
 		.read_only = asked->read_only,
 		.create = asked->create,
 		.log = mount->log,

@@ -46,6 +46,7 @@ static int open_workspace(struct stfs_editing *editing)
 		.view = { .layout = STFS_NESTED },
 		.stage = options->stage,
 		.any_layout = true,
+		.stays = stfs_mounted_stays,
 		.create = options->create,
 		.os = stfs_os_real(),
 	};

@@ -143,12 +143,9 @@ int stfs_mounted_print(const char *point, const char *name)
 	return (int)stfs_finish_stdout();
 }
 
-int stfs_mounted_busy(const char *source, const char *why)
+bool stfs_mounted_stays(const char *source)
 {
 	_cleanup_free_ char *point = NULL;
 
-	if (stfs_mountinfo_find_writable(source, &point) == 0)
-		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s is mounted at %s: change and commit it there",
-				      QUOTED(source), QUOTED(point));
-	return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s: %s", QUOTED(source), why);
+	return stfs_mountinfo_find_writable(source, &point) == 0;
 }

@@ -27,5 +27,5 @@ bool stfs_mounted_tell_result(const char *point, FILE *out, const char *start);
 /* Prints a control file to stdout. Returns an enum stfs_exit, after saying why not. */
 int stfs_mounted_print(const char *point, const char *name);
 
-/* Says that the model at `source` is being edited elsewhere: where it is mounted, or `why`. Returns STFS_EXIT_MOUNTPOINT. */
-int stfs_mounted_busy(const char *source, const char *why);
+/* Whether the model at `source` is mounted for editing, so that its lock will stay taken. */
+bool stfs_mounted_stays(const char *source);

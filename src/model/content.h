@@ -125,8 +125,17 @@ int stfs_content_write(struct stfs_content *content, struct stfs_stage *stage, c
 /* Cuts or grows (with zeros) to `size` bytes. Cutting to 0 mends damage. -ESTALE as stfs_content_write. */
 int stfs_content_truncate(struct stfs_content *content, struct stfs_stage *stage, uint64_t size) STFS_MUST_CHECK;
 
-/* Makes what was accepted survive a power cut, journal included. */
+/*
+ * Makes the staged bytes survive a power cut, once the name of their file and the journal are synced too (stfs_stage_sync_dir,
+ * stfs_journal_sync).
+ */
 int stfs_content_sync(struct stfs_content *content, struct stfs_stage *stage) STFS_MUST_CHECK;
+
+/* Whether a sync would write a record, for which the content must be bound. */
+bool stfs_content_needs_word(struct stfs_content *content);
+
+/* Has the system begin to write the staged bytes, so that many files can be synced at the cost of a few. */
+void stfs_content_start_sync(struct stfs_content *content);
 
 /* Sets what is kept beside the bytes, journaled. */
 int stfs_content_set_attr(struct stfs_content *content, struct stfs_stage *stage, const struct stfs_file_attr *attr)

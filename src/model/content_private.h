@@ -51,6 +51,8 @@ struct stfs_content {
 	bool whole;
 	struct stfs_ranges ranges; /* unused when whole */
 	uint64_t synced_size;      /* whole: size when it was last synced, UINT64_MAX for never */
+	bool synced;               /* the staged file has not been changed since it was synced */
+	bool vouched;              /* the last the journal says of its bytes is SYNCED */
 };
 
 /* Opens the staged file when it is not. Called with the lock held. */

@@ -102,6 +102,7 @@ static int replay_synced(struct stfs_content *content, struct stfs_slice payload
 		return -EBADMSG;
 	if (content->damage == STFS_DAMAGE_POWER && !content->damage_kept)
 		content->damage = STFS_DAMAGE_NONE;
+	content->vouched = true;
 	return 0;
 }
 
@@ -140,6 +141,7 @@ int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, 
 	if (record->type == STFS_RECORD_ATTR)
 		return replay_attr(content, payload);
 	content->edited = true;
+	content->vouched &= record->type == STFS_RECORD_DAMAGED;
 	content->attr.mtime =
 		(struct timespec){ (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) };
 	switch ((enum stfs_record_type)record->type) {

@@ -4,10 +4,20 @@
  * not accepted. A record that speaks of bytes never comes before them.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 
 #include "content_private.h"
+
+/* What a record means for the next sync. */
+static void note_record(struct stfs_content *content, enum stfs_record_type type)
+{
+	if (type == STFS_RECORD_ATTR || type == STFS_RECORD_DAMAGED)
+		return;
+	content->vouched = type == STFS_RECORD_SYNCED;
+	content->synced &= content->vouched;
+}
 
 int stfs_content_journal(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
 			 struct stfs_slice payload)
@@ -20,9 +30,11 @@ int stfs_content_journal(struct stfs_content *content, struct stfs_stage *stage,
 	r = stfs_payload_u64(&buf, content->ino);
 	if (r == 0)
 		r = stfs_buf_append(&buf, payload.p, payload.len);
-	if (r < 0)
-		return r;
-	return stfs_journal_append(stfs_stage_journal(stage), type, stfs_buf_slice(&buf));
+	if (r == 0)
+		r = stfs_journal_append(stfs_stage_journal(stage), type, stfs_buf_slice(&buf));
+	if (r == 0)
+		note_record(content, type);
+	return r;
 }
 
 int stfs_content_journal_numbers(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
@@ -52,6 +64,7 @@ void stfs_content_touch(struct stfs_content *content)
 	}
 	content->attr.mtime = now;
 	content->edited = true;
+	content->synced = false;
 }
 
 int stfs_content_journal_damage(struct stfs_content *content, struct stfs_stage *stage)
@@ -314,12 +327,29 @@ int stfs_content_truncate(struct stfs_content *content, struct stfs_stage *stage
 	return r;
 }
 
-static int sync_bytes(struct stfs_content *content, struct stfs_stage *stage)
+/* Whether the journal does not say yet that what is staged is on disk. */
+static bool needs_word(const struct stfs_content *content)
+{
+	return !content->vouched || content->synced_size != content->size;
+}
+
+bool stfs_content_needs_word(struct stfs_content *content)
+{
+	bool needs;
+
+	pthread_mutex_lock(&content->lock);
+	needs = content->number && needs_word(content);
+	pthread_mutex_unlock(&content->lock);
+	return needs;
+}
+
+/* The staged file, then the word of it. */
+static int sync_staged(struct stfs_content *content, struct stfs_stage *stage)
 {
 	const struct stfs_os *os = stfs_stage_os(stage);
-	int r = stfs_content_need_fd(content);
+	int r = content->synced ? 0 : stfs_content_need_fd(content);
 
-	if (r < 0)
+	if (r < 0 || content->synced)
 		return r;
 	if (os->fdatasync(os->user, content->fd) < 0) {
 		r = -errno;
@@ -327,11 +357,12 @@ static int sync_bytes(struct stfs_content *content, struct stfs_stage *stage)
 		set_damage(content, stage, STFS_DAMAGE_SYNC);
 		return r;
 	}
-	r = stfs_content_journal_numbers(content, stage, STFS_RECORD_SYNCED, &content->size, 1);
-	if (r == 0)
-		r = stfs_stage_sync_dir(stage);
-	if (r == 0)
+	if (needs_word(content))
+		r = stfs_content_journal_numbers(content, stage, STFS_RECORD_SYNCED, &content->size, 1);
+	if (r == 0) {
 		content->synced_size = content->size;
+		content->synced = true;
+	}
 	return r;
 }
 
@@ -339,15 +370,24 @@ int stfs_content_sync(struct stfs_content *content, struct stfs_stage *stage)
 {
 	int r = 0;
 
-	if (!stfs_stage_journal(stage))
-		return 0;
 	pthread_mutex_lock(&content->lock);
 	if (content->number) {
-		r = sync_bytes(content, stage);
+		r = sync_staged(content, stage);
 		stfs_content_release_fd(content);
 	}
 	pthread_mutex_unlock(&content->lock);
-	return r < 0 ? r : stfs_journal_sync(stfs_stage_journal(stage));
+	return r;
+}
+
+void stfs_content_start_sync(struct stfs_content *content)
+{
+	pthread_mutex_lock(&content->lock);
+	if (content->number && !content->synced && stfs_content_need_fd(content) == 0) {
+		/* Only a hint: what fails here fails again in the sync. */
+		(void)sync_file_range(content->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+		stfs_content_release_fd(content);
+	}
+	pthread_mutex_unlock(&content->lock);
 }
 
 int stfs_content_set_attr(struct stfs_content *content, struct stfs_stage *stage, const struct stfs_file_attr *attr)

@@ -407,13 +407,11 @@ int stfs_file_flush(struct stfs_file *file)
 	return 0;
 }
 
+/* The bytes of one file. Called with the tree locked, and a journal there. */
 static int sync_content(struct stfs_view *view, struct stfs_content *content)
 {
-	int r = 0;
+	int r = stfs_content_needs_word(content) ? stfs_edit_bind(view, content) : 0;
 
-	/* Only what has staged bytes writes a record. */
-	if (stfs_stage_journal(view->stage) && stfs_content_stage_number(content))
-		r = stfs_edit_bind(view, content);
 	return r < 0 ? r : stfs_content_sync(content, view->stage);
 }
 
@@ -421,6 +419,7 @@ int stfs_file_sync(struct stfs_file *file)
 {
 	struct stfs_view *view = file->view;
 	struct stfs_content *content;
+	int r;
 
 	stfs_file_follow(file);
 	content = atomic_load(&file->content);
@@ -429,27 +428,45 @@ int stfs_file_sync(struct stfs_file *file)
 	/* So that a commit does not take the journal away meanwhile. */
 	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
 
-	return sync_content(view, content);
+	if (!stfs_stage_journal(view->stage))
+		return 0;
+	r = sync_content(view, content);
+	if (r == 0)
+		r = stfs_stage_sync_dir(view->stage);
+	return r < 0 ? r : stfs_journal_sync(stfs_stage_journal(view->stage));
+}
+
+/* The bytes of all files; -errno of one that could not be synced. */
+static int sync_contents(struct stfs_view *view)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < view->n_contents; i++) {
+		if (view->contents[i])
+			stfs_content_start_sync(view->contents[i]);
+	}
+	for (uint32_t i = 0; i < view->n_contents; i++) {
+		int r = view->contents[i] ? sync_content(view, view->contents[i]) : 0;
+
+		if (r < 0)
+			error = r;
+	}
+	return error;
 }
 
 int stfs_view_sync(struct stfs_view *view)
 {
-	int error = 0;
+	int error, r;
 
 	if (!view->stage)
 		return 0;
 	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
 
-	for (uint32_t i = 0; i < view->n_contents; i++) {
-		int r = 0;
-
-		/* What is in the journal alone is synced with it, once. */
-		if (view->contents[i] && stfs_content_stage_number(view->contents[i]))
-			r = sync_content(view, view->contents[i]);
-		if (r < 0)
-			error = r;
-	}
-	if (error == 0 && stfs_stage_journal(view->stage))
-		error = stfs_journal_seal(stfs_stage_journal(view->stage), STFS_RECORD_MARK);
-	return error;
+	if (!stfs_stage_journal(view->stage))
+		return 0;
+	error = sync_contents(view);
+	r = stfs_stage_sync_dir(view->stage);
+	if (r == 0)
+		r = stfs_journal_seal(stfs_stage_journal(view->stage), STFS_RECORD_MARK);
+	return error < 0 ? error : r;
 }

@@ -19,6 +19,8 @@
 #include "view_private.h"
 
 #define TRIES_MAX 100 /* a model that is replaced more often while we look is not ours to edit */
+#define PATIENCE_MS 3000
+#define PATIENCE_STEP_MS 20
 
 /* A workspace on its way. */
 struct opening {
@@ -203,6 +205,23 @@ static int set_state(struct opening *opening, enum stfs_workspace_state state)
 	return 0;
 }
 
+/* A mount that is gone already may still be writing what was staged. */
+static int take_lock(struct opening *opening)
+{
+	const struct stfs_workspace_options *options = opening->options;
+	const struct timespec step = { .tv_nsec = PATIENCE_STEP_MS * 1000000L };
+	struct stfs_diag *why = &opening->workspace->why;
+	int r = stfs_stage_lock(opening->stage, opening->lock_fd, why);
+
+	for (int ms = 0; r == -EBUSY && ms < PATIENCE_MS && options->stays && !options->stays(opening->source);
+	     ms += PATIENCE_STEP_MS) {
+		nanosleep(&step, NULL);
+		*why = (struct stfs_diag){ 0 };
+		r = stfs_stage_lock(opening->stage, opening->lock_fd, why);
+	}
+	return r;
+}
+
 /*
  * Takes the lock, and finishes or undoes a commit that was cut short. Returns 0 (the state tells whether we may edit), -EAGAIN
  * when the model is another one by now, -ENOENT when there is none, or -errno.
@@ -221,7 +240,7 @@ static int lock(struct opening *opening)
 		return r == -ENOMEM ?
 			       r :
 			       set_state(opening, r == -EBADMSG ? STFS_WORKSPACE_DAMAGED : STFS_WORKSPACE_UNUSABLE);
-	r = stfs_stage_lock(opening->stage, opening->lock_fd, why);
+	r = take_lock(opening);
 	if (r < 0)
 		return r == -ENOMEM ? r :
 				      set_state(opening, r == -EBUSY ? STFS_WORKSPACE_HELD : STFS_WORKSPACE_UNUSABLE);

@@ -14,8 +14,10 @@
 struct stfs_workspace_options {
 	struct stfs_model_options model;
 	struct stfs_view_options view;
-	const char *stage;    /* directory of what is staged, NULL: beside the model */
-	const char *holder;   /* what others are told of us: "safetensorsfs commit" */
+	const char *stage;  /* directory of what is staged, NULL: beside the model */
+	const char *holder; /* what others are told of us: "safetensorsfs commit" */
+	/* Whether whoever edits `source` is there to stay; else he is about to end, and is waited for a little. NULL: yes */
+	bool (*stays)(const char *source);
 	bool read_only;       /* no lock is taken, and what is staged is not looked at */
 	bool any_layout;      /* what is staged in the other layout is shown in that one */
 	bool create;          /* a source that is not there is a model without tensors, whose first commit makes it */
