@@ -4,22 +4,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "array.h"
 #include "edit_private.h"
+#include "view_bindings.h"
 #include "view_replay.h"
-
-/* Which file a number of the journal stands for. */
-struct binding {
-	uint64_t number;
-	struct stfs_content *content; /* one reference */
-};
 
 /* A replay under way. */
 struct replaying {
 	struct stfs_view *view;
-	struct binding *bindings;
-	uint32_t n_bindings, bindings_cap;
-	uint32_t forget_at; /* number of bindings at which those of removed files are let go */
+	struct stfs_bindings bindings;
 	struct stfs_diag *diag;
 	bool seen_model;
 	bool same_boot; /* of the last record */
@@ -163,37 +155,6 @@ static int apply_mkdir(struct replaying *replaying, const struct stfs_record *re
 				   &entry.attr, &node);
 }
 
-/* Lets go of files that are gone: those that come and go would fill the memory. */
-static void forget_dropped(struct replaying *replaying)
-{
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < replaying->n_bindings; i++) {
-		if (stfs_content_is_dropped(replaying->bindings[i].content))
-			stfs_content_unref(replaying->bindings[i].content);
-		else
-			replaying->bindings[kept++] = replaying->bindings[i];
-	}
-	replaying->n_bindings = kept;
-}
-
-/* Remembers which file a number stands for; the last word counts, since the search starts there. */
-static int bind_number(struct replaying *replaying, uint64_t number, struct stfs_content *content)
-{
-	int r;
-
-	if (replaying->n_bindings >= replaying->forget_at) {
-		forget_dropped(replaying);
-		replaying->forget_at = STFS_MAX(replaying->n_bindings * 2, 64u);
-	}
-	r = stfs_array_grow((void **)&replaying->bindings, replaying->n_bindings, &replaying->bindings_cap,
-			    STFS_NODES_MAX, sizeof(*replaying->bindings));
-
-	if (r == 0)
-		replaying->bindings[replaying->n_bindings++] = (struct binding){ number, stfs_content_ref(content) };
-	return r;
-}
-
 static int apply_create(struct replaying *replaying, const struct stfs_record *record)
 {
 	_cleanup_(stfs_content_unrefp) struct stfs_content *content = NULL;
@@ -207,7 +168,7 @@ static int apply_create(struct replaying *replaying, const struct stfs_record *r
 	id = wanted_id(replaying, entry.number, true);
 	r = stfs_content_new_text(stfs_change_ino_of_id(id), (struct stfs_slice){ 0 }, &entry.attr, &content);
 	if (r == 0)
-		r = bind_number(replaying, entry.number, content);
+		r = stfs_bindings_add(&replaying->bindings, entry.number, content);
 	if (r == 0)
 		r = stfs_change_add_file(replaying->view, entry.dir, entry.name, content, &node);
 	if (r < 0)
@@ -228,7 +189,7 @@ static int apply_bind(struct replaying *replaying, struct stfs_slice payload)
 	r = find_entry(replaying, path, &node);
 	if (r == 0 && replaying->view->tree.nodes[node].kind != STFS_NODE_OWN)
 		r = -EBADMSG;
-	return r < 0 ? r : bind_number(replaying, number, stfs_view_content(replaying->view, node));
+	return r < 0 ? r : stfs_bindings_add(&replaying->bindings, number, stfs_view_content(replaying->view, node));
 }
 
 static int apply_remove(struct replaying *replaying, struct stfs_slice payload)
@@ -305,24 +266,21 @@ static int apply_run(struct replaying *replaying, struct stfs_content *content, 
 static int apply_content(struct replaying *replaying, const struct stfs_record *record)
 {
 	struct stfs_slice payload = record->payload;
-	struct stfs_content *content = NULL;
+	struct stfs_content *content;
 	uint64_t number;
 	int r;
 
 	if (!stfs_payload_take_u64(&payload, &number))
 		return -EBADMSG;
-	for (uint32_t i = replaying->n_bindings; i-- > 0 && !content;) {
-		if (replaying->bindings[i].number == number)
-			content = replaying->bindings[i].content;
-	}
+	content = stfs_bindings_find(&replaying->bindings, number);
 	/* The last words about a file that was removed while it was open. */
 	if (!content)
 		return 0;
 	if (record->type == STFS_RECORD_RUN)
 		return apply_run(replaying, content, record, payload);
 	r = stfs_content_replay(content, replaying->view->stage, record, payload);
-	for (uint32_t i = 0; r == 0 && record->type == STFS_RECORD_STAGED && i < replaying->n_bindings; i++)
-		stfs_content_replay_split(replaying->bindings[i].content, content);
+	if (r == 0 && record->type == STFS_RECORD_STAGED)
+		r = stfs_bindings_note_staged(&replaying->bindings, content);
 	return r;
 }
 
@@ -406,20 +364,25 @@ static int complete_journal(struct stfs_view *view)
 
 static bool is_staged_file(void *user, uint64_t number)
 {
-	const struct stfs_view *view = user;
-
-	for (uint32_t i = 0; i < view->n_contents; i++) {
-		if (view->contents[i] && stfs_content_stage_number(view->contents[i]) == number)
-			return true;
-	}
-	return false;
+	return stfs_idmap_get(user, number) != NULL;
 }
 
-static void free_bindings(struct replaying *replaying)
+/* Removes files of bytes that nobody speaks of any more. */
+static int sweep(struct stfs_view *view)
 {
-	for (uint32_t i = 0; i < replaying->n_bindings; i++)
-		stfs_content_unref(replaying->bindings[i].content);
-	free(replaying->bindings);
+	struct stfs_idmap staged = { 0 };
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < view->n_contents; i++) {
+		struct stfs_content *content = view->contents[i];
+
+		if (content && stfs_content_stage_number(content))
+			r = stfs_idmap_put(&staged, stfs_content_stage_number(content), content);
+	}
+	if (r == 0)
+		r = stfs_stage_sweep(view->stage, is_staged_file, &staged);
+	stfs_idmap_fini(&staged);
+	return r;
 }
 
 int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag)
@@ -429,7 +392,7 @@ int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag)
 	int r;
 
 	r = stfs_journal_replay(journal, apply, &replaying, diag);
-	free_bindings(&replaying);
+	stfs_bindings_fini(&replaying.bindings);
 	if (r == 0)
 		r = end_replay(view, replaying.same_boot);
 	if (r < 0)
@@ -443,5 +406,5 @@ int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag)
 	/* Once a boot: a full disk must not hide what is staged on it. */
 	if (r == 0 && replaying.seen_model && !replaying.same_boot)
 		r = stfs_journal_append(journal, STFS_RECORD_MARK, (struct stfs_slice){ 0 });
-	return r < 0 ? r : stfs_stage_sweep(view->stage, is_staged_file, view);
+	return r < 0 ? r : sweep(view);
 }

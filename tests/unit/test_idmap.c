@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <check.h>
+#include <stdlib.h>
+
+#include "idmap.h"
+
+#define N 5000u
+
+static char values[2];
+
+START_TEST(empty)
+{
+	struct stfs_idmap map = { 0 };
+
+	ck_assert_ptr_null(stfs_idmap_get(&map, 0));
+	ck_assert_ptr_null(stfs_idmap_get(&map, UINT64_MAX));
+	stfs_idmap_fini(&map);
+}
+END_TEST
+
+/* Numbers that differ in their low or their high bits only, and 0. */
+START_TEST(holds_many)
+{
+	struct stfs_idmap map = { 0 };
+
+	for (uint64_t i = 0; i < N; i++) {
+		ck_assert_int_eq(stfs_idmap_put(&map, i, &values[0]), 0);
+		ck_assert_int_eq(stfs_idmap_put(&map, i << 40 | 1u << 31, &values[1]), 0);
+	}
+	ck_assert_uint_eq(map.n, 2 * N);
+	for (uint64_t i = 0; i < N; i++) {
+		ck_assert_ptr_eq(stfs_idmap_get(&map, i), &values[0]);
+		ck_assert_ptr_eq(stfs_idmap_get(&map, i << 40 | 1u << 31), &values[1]);
+		ck_assert_ptr_null(stfs_idmap_get(&map, i + N));
+	}
+	stfs_idmap_fini(&map);
+	ck_assert_ptr_null(stfs_idmap_get(&map, 1));
+}
+END_TEST
+
+START_TEST(last_word_counts)
+{
+	struct stfs_idmap map = { 0 };
+
+	ck_assert_int_eq(stfs_idmap_put(&map, 7, &values[0]), 0);
+	ck_assert_int_eq(stfs_idmap_put(&map, 7, &values[1]), 0);
+	ck_assert_ptr_eq(stfs_idmap_get(&map, 7), &values[1]);
+	ck_assert_uint_eq(map.n, 1);
+	stfs_idmap_fini(&map);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("idmap");
+	TCase *tcase = tcase_create("idmap");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(tcase, empty);
+	tcase_add_test(tcase, holds_many);
+	tcase_add_test(tcase, last_word_counts);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
