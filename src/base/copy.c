@@ -2,7 +2,10 @@
 #include "copy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "checked.h"
 #include "cleanup.h"
@@ -11,6 +14,7 @@
 #define CLONE_BLOCK 4096                /* what filesystems that clone want offsets and lengths to be multiples of */
 #define CLONE_MIN ((uint64_t)64 * 1024) /* below, sharing blocks costs more than it saves */
 #define PART_MAX ((uint64_t)16 * 1024 * 1024) /* between two calls of progress */
+#define HOLE_MIN ((uint64_t)64 * 1024)        /* a copy of less is not worth looking for holes */
 #define BUFFER_BYTES ((size_t)1024 * 1024)
 
 /* A copy under way: the offsets move on with each byte copied. */
@@ -20,7 +24,8 @@ struct copy {
 	uint64_t from_offset, to_offset;
 	bool aligned; /* both offsets are at the same place of a block, and it is worth while */
 	struct stfs_copy_stats *stats;
-	char *buffer; /* BUFFER_BYTES, once it is needed */
+	uint64_t data_end; /* the source is known to have data up to there */
+	char *buffer;      /* BUFFER_BYTES, once it is needed */
 };
 
 static void copy_fini(struct copy *copy)
@@ -47,7 +52,22 @@ static bool means_no_in_kernel(int error)
 	       error == EBADF;
 }
 
-/* The next three move what lies before `end`; 0 with something left means that the way does not work here. */
+static bool means_no_punch(int error)
+{
+	return error == EOPNOTSUPP || error == ENOSYS || error == EINVAL || error == EPERM;
+}
+
+/* Reads what comes next into the buffer. */
+static int read_next(struct copy *copy, uint64_t offset, size_t len)
+{
+	if (!copy->buffer)
+		copy->buffer = malloc(BUFFER_BYTES);
+	if (!copy->buffer)
+		return -ENOMEM;
+	return stfs_os_read_full(copy->os, copy->from, copy->buffer, len, offset);
+}
+
+/* The next four move what lies before `end`; 0 with something left means that the way does not work here. */
 static int clone_until(struct copy *copy, uint64_t end)
 {
 	const struct stfs_os *os = copy->os;
@@ -88,13 +108,8 @@ static int copy_buffered_until(struct copy *copy, uint64_t end)
 {
 	while (copy->from_offset < end) {
 		size_t len = (size_t)STFS_MIN(end - copy->from_offset, BUFFER_BYTES);
-		int r;
+		int r = read_next(copy, copy->from_offset, len);
 
-		if (!copy->buffer)
-			copy->buffer = malloc(BUFFER_BYTES);
-		if (!copy->buffer)
-			return -ENOMEM;
-		r = stfs_os_read_full(copy->os, copy->from, copy->buffer, len, copy->from_offset);
 		if (r == 0)
 			r = stfs_os_write_full(copy->os, copy->to, copy->buffer, len, copy->to_offset, NULL);
 		if (r < 0)
@@ -102,6 +117,54 @@ static int copy_buffered_until(struct copy *copy, uint64_t end)
 		advance(copy, len, &copy->stats->buffered);
 	}
 	return 0;
+}
+
+/* Filesystems were wrong about their holes before: what they call one is read, and is one if it is all zero. */
+static int leave_hole_until(struct copy *copy, uint64_t end)
+{
+	const struct stfs_os *os = copy->os;
+	uint64_t len = end - copy->from_offset;
+
+	for (uint64_t at = copy->from_offset; at < end; at += BUFFER_BYTES) {
+		size_t part = (size_t)STFS_MIN(end - at, BUFFER_BYTES);
+		int r = read_next(copy, at, part);
+
+		if (r < 0)
+			return r;
+		if (copy->buffer[0] || memcmp(copy->buffer, copy->buffer + 1, part - 1) != 0)
+			return 0;
+	}
+	if (STFS_RETRY(os->fallocate(os->user, copy->to, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				     (off_t)copy->to_offset, (off_t)len)) < 0) {
+		if (!means_no_punch(errno))
+			return -errno;
+		copy->stats->no_holes = true;
+		return 0;
+	}
+	advance(copy, len, &copy->stats->holes);
+	return 0;
+}
+
+/* Where the run of data, or the hole, ends that comes next; `end` where none can be told from the other. */
+static uint64_t find_next_end(struct copy *copy, uint64_t end, bool *ret_hole)
+{
+	const struct stfs_os *os = copy->os;
+	off_t at = (off_t)copy->from_offset, data, hole;
+
+	*ret_hole = false;
+	if (copy->stats->no_holes || end - copy->from_offset < HOLE_MIN)
+		return end;
+	if (copy->from_offset < copy->data_end)
+		return STFS_MIN(end, copy->data_end);
+	data = os->lseek(os->user, copy->from, at, SEEK_DATA);
+	if (data < 0 && errno != ENXIO)
+		return end;
+	*ret_hole = data < 0 || data > at;
+	if (*ret_hole)
+		return data < 0 ? end : STFS_MIN(end, (uint64_t)data);
+	hole = os->lseek(os->user, copy->from, at, SEEK_HOLE);
+	copy->data_end = hole > at ? (uint64_t)hole : end;
+	return STFS_MIN(end, copy->data_end);
 }
 
 /* How much of `left` to move next, and whether it can be tried to clone it: whole blocks between a head and a tail. */
@@ -120,13 +183,20 @@ static uint64_t next_part(const struct copy *copy, uint64_t left, bool *ret_clon
 
 static int copy_part(struct copy *copy, uint64_t len, bool clone)
 {
-	uint64_t end = copy->from_offset + len;
-	int r = clone ? clone_until(copy, end) : 0;
+	uint64_t part_end = copy->from_offset + len;
+	int r = clone ? clone_until(copy, part_end) : 0;
 
-	if (r == 0)
-		r = copy_in_kernel_until(copy, end);
-	if (r == 0)
-		r = copy_buffered_until(copy, end);
+	while (r == 0 && copy->from_offset < part_end) {
+		bool hole;
+		uint64_t end = find_next_end(copy, part_end, &hole);
+
+		if (hole)
+			r = leave_hole_until(copy, end);
+		if (r == 0)
+			r = copy_in_kernel_until(copy, end);
+		if (r == 0)
+			r = copy_buffered_until(copy, end);
+	}
 	return r;
 }
 

@@ -13,7 +13,9 @@ struct stfs_copy_stats {
 	uint64_t cloned;             /* bytes shared with the source by the filesystem */
 	uint64_t in_kernel;          /* bytes moved by copy_file_range */
 	uint64_t buffered;           /* bytes read and written by us */
+	uint64_t holes;              /* bytes that are a hole of the source, and of the target now */
 	bool no_clone, no_in_kernel; /* found not to work here: not tried again */
+	bool no_holes;
 };
 
 /*
@@ -23,8 +25,8 @@ typedef int (*stfs_copy_progress)(void *user, uint64_t bytes);
 
 /*
  * Copies exactly `len` bytes from `from` at `from_offset` to `to` at `to_offset`: the middle that is aligned to 4096 in both
- * files is cloned where the filesystem can, the rest is copied in the kernel, or through a buffer of 1 MiB. `progress` may be
- * NULL. Returns 0, -EIO when the source ends before, what `progress` said, or -errno.
+ * files is cloned where the filesystem can, the rest is copied in the kernel, or through a buffer of 1 MiB. A hole of the source
+ * becomes one of the target, which must already be as large as it will be. `progress` may be NULL. Returns 0, -EIO when the source ends before, what `progress` said, or -errno.
  */
 int stfs_copy_range(const struct stfs_os *os, int from, uint64_t from_offset, int to, uint64_t to_offset, uint64_t len,
 		    struct stfs_copy_stats *stats, stfs_copy_progress progress, void *user) STFS_MUST_CHECK;

@@ -120,6 +120,12 @@ static uint64_t real_boot(void *user)
 	return n > 0 ? stfs_hash(key, id, (size_t)n) | 1 : 0;
 }
 
+static off_t real_lseek(void *user, int fd, off_t offset, int whence)
+{
+	(void)user;
+	return lseek(fd, offset, whence);
+}
+
 const struct stfs_os *stfs_os_real(void)
 {
 	static const struct stfs_os real = {
@@ -139,6 +145,7 @@ const struct stfs_os *stfs_os_real(void)
 		.clone_range = real_clone_range,
 		.copy_file_range = real_copy_file_range,
 		.boot = real_boot,
+		.lseek = real_lseek,
 	};
 
 	return &real;

@@ -31,6 +31,7 @@ struct stfs_os {
 	ssize_t (*copy_file_range)(void *user, int from, off_t *from_offset, int to, off_t *to_offset, size_t len);
 	/* Tells this boot of the machine from others: what an earlier one did not sync may be gone. 0 when it cannot be told. */
 	uint64_t (*boot)(void *user);
+	off_t (*lseek)(void *user, int fd, off_t offset, int whence); /* for SEEK_DATA and SEEK_HOLE */
 };
 
 /* The system itself; static storage. */

@@ -105,6 +105,7 @@ static void print_ways(const struct stfs_copy_stats *stats)
 		{ stats->cloned, "cloned" },
 		{ stats->in_kernel, "copied in the kernel" },
 		{ stats->buffered, "copied" },
+		{ stats->holes, "left as holes" },
 	};
 	const char *separator = " (";
 

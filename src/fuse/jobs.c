@@ -70,9 +70,9 @@ static int describe_commit(struct stfs_buf *text, const struct stfs_commit_resul
 				       result->files == 1 ? "file" : "files", result->bytes);
 	r = stfs_buf_printf(text,
 			    "wrote %u %s, %" PRIu64 " bytes (%" PRIu64 " cloned, %" PRIu64
-			    " copied in the kernel, %" PRIu64 " copied) in %.2f s\n",
+			    " copied in the kernel, %" PRIu64 " copied, %" PRIu64 " left as holes) in %.2f s\n",
 			    result->files, result->files == 1 ? "file" : "files", result->bytes, stats->cloned,
-			    stats->in_kernel, stats->buffered, result->seconds);
+			    stats->in_kernel, stats->buffered, stats->holes, result->seconds);
 	if (r == 0 && result->link_replaced)
 		r = stfs_buf_append_str(
 			text, "its link into a cache is a file of its own now, and the cached file was not touched\n");

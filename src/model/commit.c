@@ -118,6 +118,7 @@ static void sum_stats(struct stfs_committing *c)
 		.cloned = c->run_stats.cloned + c->staged_stats.cloned,
 		.in_kernel = c->run_stats.in_kernel + c->staged_stats.in_kernel,
 		.buffered = c->run_stats.buffered + c->staged_stats.buffered,
+		.holes = c->run_stats.holes + c->staged_stats.holes,
 		.no_clone = c->run_stats.no_clone,
 		.no_in_kernel = c->run_stats.no_in_kernel,
 	};

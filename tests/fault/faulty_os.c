@@ -190,6 +190,14 @@ static ssize_t faulty_copy_file_range(void *user, int from, off_t *from_offset, 
 	return n;
 }
 
+/* Looking for holes is no call that counts: where it fails, bytes are copied as they would be without it. */
+static off_t pass_lseek(void *user, int fd, off_t offset, int whence)
+{
+	const struct stfs_os *below = ((struct faulty_os *)user)->below;
+
+	return below->lseek(below->user, fd, offset, whence);
+}
+
 void faulty_os_init(struct faulty_os *faulty, const struct stfs_os *below)
 {
 	*faulty = (struct faulty_os){
@@ -211,6 +219,7 @@ void faulty_os_init(struct faulty_os *faulty, const struct stfs_os *below)
 			.clone_range = faulty_clone_range,
 			.copy_file_range = faulty_copy_file_range,
 			.boot = faulty_boot,
+			.lseek = pass_lseek,
 		},
 		.below = below,
 		.only = FAULTY_ANY,

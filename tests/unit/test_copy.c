@@ -224,6 +224,89 @@ START_TEST(test_real_files)
 }
 END_TEST
 
+static uint64_t blocks_of(int fd)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+static void punch(struct copying *copying, uint64_t begin, uint64_t end)
+{
+	int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
+	ck_assert_int_eq(fallocate(copying->from, mode, (off_t)begin, (off_t)(end - begin)), 0);
+	memset(copying->before + begin, 0, end - begin);
+}
+
+/* Holes stay holes, also between files that do not lie alike; in a short copy, and where they cannot be, they are zeros. */
+START_TEST(test_holes)
+{
+	struct copying copying;
+
+	copying_init(&copying);
+	copying.stats.no_clone = true;
+	punch(&copying, 0, MIB);
+	punch(&copying, 2 * MIB - 4096, 2 * MIB);
+	punch(&copying, 2 * MIB + 64 * KIB, FILE_BYTES);
+	ck_assert_int_eq(run(&copying, 3, 100, FILE_BYTES - 200), 0);
+	compare(&copying, 3, 100, FILE_BYTES - 200);
+	ck_assert_uint_eq(copying.stats.holes, 2 * MIB - 64 * KIB - 200 + 4096);
+	ck_assert_uint_eq(copying.stats.in_kernel, MIB + 64 * KIB - 4096);
+	ck_assert_uint_le(blocks_of(copying.to), MIB + 64 * KIB + 8 * 4096);
+
+	blank_target(&copying);
+	copying.stats.no_clone = true;
+	ck_assert_int_eq(run(&copying, 0, 0, 64 * KIB - 1), 0);
+	ck_assert_uint_eq(copying.stats.holes, 0);
+	ck_assert_uint_eq(copying.stats.in_kernel, 64 * KIB - 1);
+
+	blank_target(&copying);
+	copying.stats.no_clone = true;
+	faulty_os_plant_in(&copying.faulty, FAULTY_FALLOCATE, FAULTY_FROM, 1, EOPNOTSUPP);
+	ck_assert_int_eq(run(&copying, 0, 8, MIB + 1), 0);
+	compare(&copying, 0, 8, MIB + 1);
+	ck_assert(copying.stats.no_holes && copying.stats.in_kernel == MIB + 1);
+	ck_assert_int_eq(run(&copying, 0, 8, MIB + 1), 0);
+	ck_assert_uint_eq(copying.faulty.calls, 1);
+
+	copying.stats.no_holes = false;
+	faulty_os_plant_in(&copying.faulty, FAULTY_FALLOCATE, FAULTY_ONCE, 1, EIO);
+	ck_assert_int_eq(run(&copying, 0, 8, MIB), -EIO);
+	ck_assert_int_eq(run(&copying, FILE_BYTES - MIB, 0, MIB + 1), -EIO);
+	copying_fini(&copying);
+}
+END_TEST
+
+/* A filesystem that calls all of a file a hole. */
+static off_t see_no_data(void *user, int fd, off_t offset, int whence)
+{
+	(void)user;
+	(void)fd;
+	if (whence == SEEK_HOLE)
+		return offset;
+	errno = ENXIO;
+	return -1;
+}
+
+START_TEST(test_a_hole_that_is_none)
+{
+	struct copying copying;
+
+	copying_init(&copying);
+	copying.cloning.lseek = see_no_data;
+	copying.stats.no_clone = true;
+	punch(&copying, 0, MIB);
+	copying.before[MIB - 1] = 1;
+	ck_assert_int_eq(stfs_os_write_full(stfs_os_real(), copying.from, "\1", 1, MIB - 1, NULL), 0);
+	ck_assert_int_eq(run(&copying, 0, 8, FILE_BYTES - 8), 0);
+	compare(&copying, 0, 8, FILE_BYTES - 8);
+	ck_assert_uint_eq(copying.stats.in_kernel, FILE_BYTES - 8);
+	copying_fini(&copying);
+}
+END_TEST
+
 struct watch {
 	unsigned calls, stop_at;
 	uint64_t bytes;
@@ -246,10 +329,11 @@ START_TEST(test_progress)
 
 	copying_init(&copying);
 	ck_assert_int_eq(ftruncate(copying.from, (off_t)(len + 3)), 0);
-	for (int way = 0; way < 3; way++) {
+	for (int way = 0; way < 4; way++) {
 		struct watch watch = { 0 };
 
-		copying.stats = (struct stfs_copy_stats){ .no_clone = way > 0, .no_in_kernel = way > 1 };
+		copying.stats =
+			(struct stfs_copy_stats){ .no_clone = way > 0, .no_holes = way > 1, .no_in_kernel = way > 2 };
 		ck_assert_int_eq(stfs_copy_range(&copying.faulty.os, copying.from, 3, copying.to, 3, len,
 						 &copying.stats, watch_progress, &watch),
 				 0);
@@ -329,6 +413,8 @@ int main(void)
 	tcase_add_test(tcase, test_errors);
 	tcase_add_test(tcase, test_source_ends);
 	tcase_add_test(tcase, test_real_files);
+	tcase_add_test(tcase, test_holes);
+	tcase_add_test(tcase, test_a_hole_that_is_none);
 	tcase_add_test(tcase, test_progress);
 	tcase_add_test(tcase, test_each_call);
 	tcase_set_timeout(tcase, 60);
