@@ -116,8 +116,8 @@ int stfs_edit_find_entry(struct stfs_view *view, uint32_t dir, struct stfs_slice
 	return *ret == STFS_NODE_NONE ? -ENOENT : 0;
 }
 
-/* One piece between dots: empty, or what a piece of a canonical path may be. */
-static int check_piece(struct stfs_slice piece, enum stfs_layout layout)
+/* One piece between dots: empty, or what a piece of a canonical path may be; the `first` of one may be other ones. */
+static int check_piece(struct stfs_slice piece, enum stfs_layout layout, bool first)
 {
 	_cleanup_buf_ struct stfs_buf path = { 0 }, name = { 0 };
 	int r;
@@ -127,9 +127,7 @@ static int check_piece(struct stfs_slice piece, enum stfs_layout layout)
 		piece.len -= 2;
 	if (piece.len == 0)
 		return 0;
-	r = stfs_buf_append_str(&path, "x/");
-	if (r == 0 && layout == STFS_FLAT)
-		path.len = 0;
+	r = first ? 0 : stfs_buf_append_str(&path, "x/");
 	if (r == 0)
 		r = stfs_buf_append(&path, piece.p, piece.len);
 	return r < 0 ? r : stfs_name_decode(&name, stfs_buf_slice(&path), layout);
@@ -142,17 +140,21 @@ static int check_dir_name(const struct stfs_view *view, uint32_t parent, struct 
 
 	if (parent == STFS_NODE_METADATA)
 		return -EPERM;
+	/* It is there already, which says more. */
+	if (parent == STFS_NODE_ROOT && stfs_slice_is(name, "__metadata__"))
+		return 0;
 	/* File managers delete for good when there is no trash. */
 	if (parent == STFS_NODE_ROOT && stfs_slice_starts(name, ".Trash"))
 		return -EPERM;
 	if (view->options.layout == STFS_FLAT)
-		return check_piece(name, STFS_FLAT);
+		return check_piece(name, STFS_FLAT, true);
 	for (size_t i = 0; i <= name.len; i++) {
 		int r;
 
 		if (i < name.len && name.p[i] != '.')
 			continue;
-		r = check_piece((struct stfs_slice){ name.p + start, i - start }, STFS_NESTED);
+		r = check_piece((struct stfs_slice){ name.p + start, i - start }, STFS_NESTED,
+				parent == STFS_NODE_ROOT && start == 0);
 		if (r < 0)
 			return r;
 		start = i + 1;

@@ -41,11 +41,12 @@ code 0 put m.safetensors ./a%2Fb small.bin --dtype U8 --shape 24
 code 0 put m.safetensors params/dense/kernel small.bin --shape 24
 code 0 put m.safetensors scalar scalar.npy
 code 0 put m.safetensors model small.bin --dtype I16 --shape 2x6
+code 0 put m.safetensors __metadata__.x small.bin --dtype U8 --shape 24
 code 0 status m.safetensors
 has out "M model.layers.0.w (data, dtype)"
 has out "A new.large"
 has out "M scalar (data)"
-has out "# 15 changes, 0 incomplete, 0 scratch files"
+has out "# 16 changes, 0 incomplete, 0 scratch files"
 code 0 commit m.safetensors
 has out "wrote 1 file"
 unstaged m.safetensors
@@ -62,7 +63,7 @@ want.update({
     "new.large": Tensor("BF16", (1024, 2560), data("large.bin")), "new.i8": Tensor("I64", (1 << 16, 5), data("big.npy", 128)),
     "new.0d": Tensor("F64", (), bytes(range(8))), "new.bf16": Tensor("BF16", (3,), bytes(range(6))),
     "new.f16": Tensor("F16", (3,), bytes(range(6))), "new.e4m3": Tensor("F8_E4M3", (4,), bytes(range(4))),
-    "none": Tensor("F4", (0, 3), b""), "a/b": Tensor("U8", (24,), bytes(range(24))),
+    "__metadata__.x": Tensor("U8", (24,), bytes(range(24))), "none": Tensor("F4", (0, 3), b""), "a/b": Tensor("U8", (24,), bytes(range(24))),
     "model": Tensor("I16", (2, 6), bytes(range(24)))})
 assert new.metadata == old.metadata
 assert new.tensors == want, [name for name in want if new.tensors.get(name) != want[name]]

@@ -224,6 +224,11 @@ START_TEST(names_that_are_refused)
 	ck_assert_int_eq(do_mkdir("model/\xff"), -EILSEQ);
 	ck_assert_int_eq(do_mkdir(".Trash-0"), -EPERM);
 	ck_assert_int_eq(do_mkdir("__metadata__/x"), -EPERM);
+	ck_assert_int_eq(do_mkdir("__metadata__.x"), -EPERM);
+	ck_assert_int_eq(do_mkdir("model/%5F_metadata__"), -EPERM);
+	ck_assert_int_eq(do_mkdir("%5F_metadata__"), 0);
+	ck_assert_int_eq(do_mkdir("%5F_metadata__/x"), 0);
+	ck_assert_int_eq(do_mkdir("model/__metadata__"), 0);
 	ck_assert_int_eq(do_mkdir("model/x%2Fy"), 0);
 	ck_assert_int_eq(do_mkdir("a.b"), 0);
 	ck_assert_int_eq(do_rmdir("__metadata__"), -ENOTEMPTY);
