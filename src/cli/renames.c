@@ -174,17 +174,23 @@ static int move_tensor(struct stfs_view *view, struct stfs_slice from, struct st
 	return r < 0 ? r : stfs_walk_prune(view, stfs_walk_above(from));
 }
 
-static bool begins_a_name(const struct stfs_names *names, const struct stfs_buf *beginning)
+static bool begins_a_name(const struct stfs_renames *renames, const struct stfs_buf *beginning)
 {
-	for (uint32_t i = 0; i < names->changes->n_tensors; i++) {
-		if (stfs_slice_starts(names->changes->tensors[i].name, beginning->data))
+	const struct stfs_changes *changes = renames->names->changes;
+
+	for (uint32_t i = 0; i < changes->n_tensors; i++) {
+		if (stfs_slice_starts(changes->tensors[i].name, beginning->data))
+			return true;
+	}
+	for (uint32_t i = 0; i < renames->n; i++) {
+		if (stfs_slice_starts(renames->list[i].to, beginning->data))
 			return true;
 	}
 	return false;
 }
 
-/* The beginning of names that nobody has, for tensors on their way. */
-static int choose_lobby(const struct stfs_names *names, struct stfs_buf *buf)
+/* The beginning of names that nobody has nor wants, for tensors on their way. */
+static int choose_lobby(const struct stfs_renames *renames, struct stfs_buf *buf)
 {
 	struct stfs_attr attr;
 	int r = 0;
@@ -192,8 +198,8 @@ static int choose_lobby(const struct stfs_names *names, struct stfs_buf *buf)
 	for (unsigned i = 0; r == 0; i++) {
 		buf->len = 0;
 		r = stfs_buf_printf(buf, "safetensorsfs-mv-%u", i);
-		if (r == 0 && !begins_a_name(names, buf))
-			r = stfs_walk(names->view, stfs_buf_slice(buf), &attr);
+		if (r == 0 && !begins_a_name(renames, buf))
+			r = stfs_walk(renames->names->view, stfs_buf_slice(buf), &attr);
 	}
 	return r == -ENOENT ? 0 : r;
 }
@@ -255,7 +261,7 @@ static int take_name(const struct stfs_renames *renames, uint32_t i, const struc
 int stfs_renames_apply(const struct stfs_renames *renames, struct stfs_diag *diag)
 {
 	_cleanup_buf_ struct stfs_buf lobby = { 0 };
-	int r = choose_lobby(renames->names, &lobby);
+	int r = choose_lobby(renames, &lobby);
 
 	for (uint32_t i = 0; r == 0 && i < renames->n; i++) {
 		if (renames->wanted[renames->list[i].tensor])

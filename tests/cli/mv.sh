@@ -113,6 +113,10 @@ renamed "a map with a ring" <<'END'
 {"scalar": "empty", "empty": "packed", "packed": "scalar"} | {f"model.layers.{i}.w": f"L.{i}.w" for i in (0, 1, 10)}
 END
 fresh
+echo '{"scalar": "safetensorsfs-mv-0", "empty": "safetensorsfs-mv-1.x", "packed": "scalar", "data": "empty"}' >map
+code 0 mv m.safetensors --map map
+renamed "names that a tensor on its way might have" <map
+fresh
 echo '{"scalar": "sc\u0061lar.x", "data": "日本.data", "two\nlines": "two.lines"}' >map
 code 0 mv --commit -q m.safetensors --map - <map
 renamed "a map in JSON" <<<'{"scalar": "scalar.x", "data": "日本.data", "two\nlines": "two.lines"}'
