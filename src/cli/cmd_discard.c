@@ -41,33 +41,49 @@ static int discard_path(struct stfs_view *view, struct stfs_slice path)
 	return r < 0 || stfs_slice_starts(path, "__metadata__") ? r : stfs_walk_prune(view, stfs_walk_above(path));
 }
 
-/* Drops what a name picks among the tensors there are. Returns -ENOENT when it picks nothing. */
-static int discard_present(struct stfs_view *view, const char *typed)
+/* Drops what an operand picks among the tensors there are. */
+static int discard_operand(const struct stfs_names *names, const struct stfs_operand *operand)
 {
-	_cleanup_(stfs_names_fini) struct stfs_names names = { 0 };
-	_cleanup_(stfs_operand_fini) struct stfs_operand operand = { 0 };
-	int r = stfs_names_init(&names, view);
+	int r = 0;
 
-	if (r == 0)
-		r = stfs_names_resolve(&names, typed, &operand);
-	if (r == 0 && operand.is_dir)
-		return discard_path(view, stfs_buf_slice(&operand.path));
-	for (uint32_t i = 0; r == 0 && i < operand.n_tensors; i++) {
+	if (operand->is_dir)
+		return discard_path(names->view, stfs_buf_slice(&operand->path));
+	for (uint32_t i = 0; r == 0 && i < operand->n_tensors; i++) {
 		_cleanup_buf_ struct stfs_buf path = { 0 };
 
-		r = stfs_names_path(&names, operand.tensors[i], &path);
+		r = stfs_names_path(names, operand->tensors[i], &path);
 		if (r == 0)
-			r = discard_path(view, stfs_buf_slice(&path));
+			r = discard_path(names->view, stfs_buf_slice(&path));
 	}
 	return r;
 }
 
-/* Drops what is below one path; tries what it may mean: a name there is, a path or a name that was deleted. */
+static int discard_deleted(struct stfs_view *view, const char *typed)
+{
+	_cleanup_buf_ struct stfs_buf path = { 0 };
+	int r = stfs_name_encode(&path, stfs_slice_of(typed), STFS_NESTED);
+
+	return r < 0 ? r : discard_path(view, stfs_buf_slice(&path));
+}
+
+/* Drops what is below one path; tries what it may mean: a name there is, one that was deleted, a path. */
 static int discard_one(struct stfs_view *view, const char *typed)
 {
-	int r = discard_present(view, typed);
+	_cleanup_(stfs_names_fini) struct stfs_names names = { 0 };
+	_cleanup_(stfs_operand_fini) struct stfs_operand operand = { 0 };
+	int r = stfs_names_init(&names, view), deleted;
 
-	return r == -ENOENT ? discard_path(view, stfs_slice_of(typed)) : r;
+	if (r < 0)
+		return r;
+	r = stfs_names_resolve(&names, typed, &operand);
+	if (r == 0 && stfs_slice_equal(stfs_buf_slice(&operand.name), stfs_slice_of(typed)))
+		return discard_operand(&names, &operand);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	deleted = discard_deleted(view, typed);
+	if (deleted != -ENOENT)
+		return deleted;
+	return r == 0 ? discard_operand(&names, &operand) : discard_path(view, stfs_slice_of(typed));
 }
 
 static int discard_paths(struct stfs_editing *editing, char **paths, int n)

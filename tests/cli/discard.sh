@@ -55,6 +55,16 @@ code 0 discard m.safetensors void
 staged "M empty (data, dtype, shape)"
 code 0 discard m.safetensors
 
+# What looks like a path is taken for the deleted tensor of that name, not for another one's path.
+code 0 put m.safetensors %64ata eight.bin --dtype U8 --shape 8 --commit -q
+code 0 rm m.safetensors %64ata
+code 0 put m.safetensors data eight.bin --dtype U8 --shape 8
+code 0 discard m.safetensors %64ata
+staged "M data (data, shape)"
+code 0 discard m.safetensors %64ata
+code 0 discard m.safetensors ./%64ata
+unstaged m.safetensors
+
 # Somewhere else: a directory of the user's stays, empty.
 mkdir -m 700 area
 code 0 set-metadata -o stage=area m.safetensors a=b
