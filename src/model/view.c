@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
+#include "edit_private.h"
 #include "file_private.h"
 
 const struct stfs_slot_name stfs_slot_names[STFS_N_SLOT_NAMES] = {
@@ -258,9 +259,15 @@ static uint32_t walk_down(const struct stfs_view *view, uint32_t dir, struct stf
 	return node;
 }
 
+/* Whether a path could go on with it to a tensor of another name, as %64ata is where the one called "data" lies. */
+static bool is_escaped(const struct stfs_view *view, uint32_t dir, struct stfs_slice name)
+{
+	return name.len && memchr(name.p, '%', name.len) && stfs_edit_check_name(view, dir, name, true) == 0;
+}
+
 static int lookup_alias(struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_attr *ret_attr)
 {
-	uint32_t node = walk_down(view, dir, name);
+	uint32_t node = is_escaped(view, dir, name) ? STFS_NODE_NONE : walk_down(view, dir, name);
 	_cleanup_buf_ struct stfs_buf target = { 0 };
 	uint64_t id;
 	int r;

@@ -70,6 +70,15 @@ assert new.tensors == want, [name for name in want if new.tensors.get(name) != w
 assert list(new.tensors)[:len(old.tensors)] == list(old.tensors), list(new.tensors)
 END
 
+# A name that looks like the path of another one does not stand in its way.
+cp small.safetensors n.safetensors
+code 0 put n.safetensors odd.%64ata small.bin --dtype U8 --shape 24
+code 0 put n.safetensors odd.data f4.npy --commit -q
+witness "a name that looks like a path" <<'END'
+new = committed("n.safetensors").tensors
+assert new["odd.%64ata"] == Tensor("U8", (24,), bytes(range(24))) and new["odd.data"] == Tensor("F32", (2, 3), bytes(range(24)))
+END
+
 # Replaced in the same kind: dtype and shape are those there are.
 code 0 put --commit -q m.safetensors new.raw small.bin
 code 0 status m.safetensors

@@ -18,6 +18,7 @@ static void setup(void)
 	maker_scalar(&maker, ".hidden..name");
 	maker_scalar(&maker, "50%");
 	maker_scalar(&maker, "bell\\u0007");
+	maker_scalar(&maker, "p.%64ata");
 	maker_scalar(&maker, "__metadata__.x");
 	maker_scalar(&maker, "m.__metadata__.y");
 	maker_scalar(&maker, x300);
@@ -50,6 +51,7 @@ START_TEST(dotted_names_lead_to_their_place)
 	ck_assert_str_eq(view_link(view, "data.npy"), "%64ata/npy");
 	ck_assert_str_eq(view_link(view, ".hidden..name"), "%_/hidden/%_/name");
 	ck_assert_str_eq(view_link(view, "50%"), "50%25");
+	ck_assert_int_eq(view_stat(view, "p/%2564ata").type, STFS_NODE_DIR);
 	ck_assert_str_eq(view_link(view, "bell\a"), "bell%07");
 	ck_assert_str_eq(view_link(view, "__metadata__.x"), "%5F_metadata__/x");
 	ck_assert_str_eq(view_link(view, "m/__metadata__.y"), "__metadata__/y");
@@ -98,6 +100,8 @@ START_TEST(what_leads_nowhere_is_not_there)
 		"m/m.b",
 		"m/b/c/m",
 		"bell%07x",
+		"p/%64ata", /* where p.data would be, not p.%64ata */
+		"p.%64ata",
 		"__metadata__/m.b",
 		"__metadata__/50%",
 		"__metadata__.y",
