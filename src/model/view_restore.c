@@ -274,27 +274,36 @@ static int journal_discard(struct stfs_view *view, struct stfs_slice path)
 					   stfs_buf_slice(&payload));
 }
 
+/* Whether the model has tensors at `path` or below it. */
+static int has_tensors(const struct stfs_view *view, struct stfs_slice path, bool *ret)
+{
+	_cleanup_buf_ struct stfs_buf full = { 0 };
+	int r = 0;
+
+	*ret = false;
+	for (uint32_t i = 0; r == 0 && !*ret && i < view->model->n_entries; i++)
+		r = is_tensor_below(view, i, path, &full, ret);
+	return r;
+}
+
 /* Where there is nothing, a path may be the name of a tensor that is gone, which then stands for its place. */
 static int find_named(const struct stfs_view *view, struct stfs_slice *path, struct stfs_buf *buf)
 {
-	_cleanup_buf_ struct stfs_buf full = { 0 };
 	uint32_t node;
+	bool is_path, is_name;
 	int r = find_path(view, *path, &node);
 
 	if (r < 0 || node != STFS_NODE_NONE || memchr(path->p, '/', path->len))
 		return 0;
+	r = has_tensors(view, *path, &is_path);
+	if (r < 0 || is_path)
+		return r;
 	r = stfs_name_encode(buf, *path, view->options.layout);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	for (uint32_t i = 0; r == 0 && i < view->model->n_entries; i++) {
-		bool below = false;
-
-		r = is_tensor_below(view, i, stfs_buf_slice(buf), &full, &below);
-		if (r == 0 && below)
-			*path = stfs_buf_slice(buf);
-		if (below)
-			break;
-	}
+	r = has_tensors(view, stfs_buf_slice(buf), &is_name);
+	if (r == 0 && is_name)
+		*path = stfs_buf_slice(buf);
 	return r;
 }
 

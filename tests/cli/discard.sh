@@ -64,6 +64,10 @@ staged "M data (data, shape)"
 code 0 discard m.safetensors %64ata
 code 0 discard m.safetensors ./%64ata
 unstaged m.safetensors
+code 0 rm m.safetensors data %64ata
+code 0 discard m.safetensors data
+staged "D %64ata"
+code 0 discard m.safetensors
 
 # Somewhere else: a directory of the user's stays, empty.
 mkdir -m 700 area
