@@ -181,6 +181,9 @@ int stfs_commit_run(struct stfs_view *view, const struct stfs_commit_options *op
 		warn_not_durable(where.data);
 	if (r == 0 && !quiet)
 		print_result(where.data, options, &result);
+	/* A crash right after an edit began leaves a staging area with nothing in it. */
+	if (r == 0 && result.nothing && !options->dry_run)
+		stfs_view_tidy(view);
 	fflush(stdout);
 	/* What waited ends the process here. */
 	sigprocmask(SIG_SETMASK, &before, NULL);

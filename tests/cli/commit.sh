@@ -13,6 +13,13 @@ echo "m.safetensors: nothing is staged, and no file was written" >want
 same want out "a commit of nothing"
 [ "$(stat -c '%i %Y' m.safetensors)" = "$before" ] || fail "a commit of nothing touched the file"
 
+# A crash right after the staging area was made leaves nothing in it.
+mkdir -m 700 .m.safetensors.stage
+: >.m.safetensors.stage/journal
+code 0 commit m.safetensors
+same want out "a commit of nothing after a crash"
+unstaged m.safetensors
+
 # Dry runs change nothing, and a commit by another path is the same one.
 code 0 mv m.safetensors scalar s
 code 0 commit --dry-run m.safetensors
