@@ -252,7 +252,7 @@ static int remove_dir(struct stfs_stage *stage)
 	const struct stfs_os *os = stage->os;
 
 	stfs_closep(&stage->dir_fd);
-	stage->parent_synced = false;
+	stage->named = false;
 	if (STFS_RETRY(os->unlinkat(os->user, stage->parent_fd, stage->name, AT_REMOVEDIR)) == 0 || errno == ENOENT ||
 	    errno == ENOTEMPTY || errno == EEXIST)
 		return 0;
@@ -276,6 +276,7 @@ int stfs_stage_create(struct stfs_stage *stage)
 	/* What a clearing that was cut short left must not be taken for part of the new journal. */
 	if (r == 0 && !made)
 		r = remove_rest(stage);
+	stage->named = false;
 	if (r == 0)
 		r = stfs_journal_open(stage->os, stage->dir_fd, STFS_STAGE_JOURNAL, true, &stage->journal);
 	if (r == 0)
@@ -294,10 +295,17 @@ int stfs_stage_sync_dir(struct stfs_stage *stage)
 	if (STFS_RETRY(os->fsync(os->user, stage->dir_fd)) < 0)
 		return -errno;
 	/* Names in a directory that is itself lost would not help. */
-	if (!stage->parent_synced && STFS_RETRY(os->fsync(os->user, stage->parent_fd)) < 0)
+	if (!stage->named && STFS_RETRY(os->fsync(os->user, stage->parent_fd)) < 0)
 		return -errno;
-	stage->parent_synced = true;
+	stage->named = true;
 	return 0;
+}
+
+int stfs_stage_sync(struct stfs_stage *stage)
+{
+	int r = stage->named ? 0 : stfs_stage_sync_dir(stage);
+
+	return r < 0 || !stage->journal ? r : stfs_journal_sync(stage->journal);
 }
 
 int stfs_stage_next_journal(struct stfs_stage *stage, struct stfs_journal **ret)

@@ -75,6 +75,9 @@ int stfs_stage_sweep(struct stfs_stage *stage, bool (*keep)(void *user, uint64_t
 /* Makes the names in the directory survive a power cut. */
 int stfs_stage_sync_dir(struct stfs_stage *stage) STFS_MUST_CHECK;
 
+/* Makes durable what the journal tells, and the names under which it is found. Returns 0 or -errno. */
+int stfs_stage_sync(struct stfs_stage *stage) STFS_MUST_CHECK;
+
 /* Starts the journal that will take the place of the present one ("journal.next"), empty. The caller closes *ret. */
 int stfs_stage_next_journal(struct stfs_stage *stage, struct stfs_journal **ret) STFS_MUST_CHECK;
 

@@ -18,7 +18,7 @@ struct stfs_stage {
 	int lock_fd;   /* -1 when not locked */
 	bool shared_dir;
 	bool noted;                   /* the note of the holder is ours */
-	_Atomic bool parent_synced;   /* the entry of the directory itself is on disk */
+	_Atomic bool named;           /* the entries of the directory and of its journal are on disk */
 	struct stfs_journal *journal; /* NULL when there is none */
 	_Atomic uint64_t next_number;
 };

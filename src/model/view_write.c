@@ -431,9 +431,9 @@ int stfs_file_sync(struct stfs_file *file)
 	if (!stfs_stage_journal(view->stage))
 		return 0;
 	r = sync_content(view, content);
-	if (r == 0)
+	if (r == 0 && stfs_content_stage_number(content))
 		r = stfs_stage_sync_dir(view->stage);
-	return r < 0 ? r : stfs_journal_sync(stfs_stage_journal(view->stage));
+	return r < 0 ? r : stfs_stage_sync(view->stage);
 }
 
 /* The bytes of all files; -errno of one that could not be synced. */

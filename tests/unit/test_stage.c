@@ -220,6 +220,29 @@ START_TEST(test_life)
 }
 END_TEST
 
+START_TEST(a_sync_is_of_names_too)
+{
+	_cleanup_stage_ struct stfs_stage *stage = locked(false);
+
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(stfs_stage_sync(stage), 0);
+		ck_assert_int_eq(stfs_stage_create(stage), 0);
+		add_record(stfs_stage_journal(stage), "one");
+		faulty_os_plant_in(&faulty, FAULTY_FSYNC, FAULTY_ONCE, 1, EIO);
+		ck_assert_int_eq(stfs_stage_sync(stage), -EIO);
+		/* The directory, and the folder it is in; then they are known. */
+		faulty_os_plant_in(&faulty, FAULTY_FSYNC, FAULTY_NONE, 0, 0);
+		ck_assert_int_eq(stfs_stage_sync(stage), 0);
+		ck_assert_uint_eq(faulty.calls, 2);
+		add_record(stfs_stage_journal(stage), "two");
+		faulty_os_plant_in(&faulty, FAULTY_FSYNC | FAULTY_FDATASYNC, FAULTY_NONE, 0, 0);
+		ck_assert_int_eq(stfs_stage_sync(stage), 0);
+		ck_assert_uint_eq(faulty.calls, 1);
+		ck_assert_int_eq(stfs_stage_clear(stage), 0);
+	}
+}
+END_TEST
+
 START_TEST(test_modes_of_files)
 {
 	_cleanup_stage_ struct stfs_stage *stage = locked(false);
@@ -859,6 +882,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, test_life);
+	tcase_add_test(tcase, a_sync_is_of_names_too);
 	tcase_add_test(tcase, test_modes_of_files);
 	tcase_add_test(tcase, test_refused);
 	tcase_add_test(tcase, test_shared_directory);
