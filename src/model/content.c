@@ -64,7 +64,7 @@ void stfs_content_unref(struct stfs_content *content)
 		return;
 	content->openers = 0;
 	stfs_content_release_fd(content);
-	if (content->dropped && content->number && !content->handed_on)
+	if (content->dropped && content->number && !content->handed_on && !content->kept)
 		stfs_stage_file_remove(content->stage, content->number);
 	stfs_snapshot_unref(content->file);
 	stfs_ranges_fini(&content->ranges);
@@ -77,6 +77,9 @@ void stfs_content_drop(struct stfs_content *content)
 {
 	pthread_mutex_lock(&content->lock);
 	content->dropped = true;
+	/* A power cut must not bring back the name of what was synced without its bytes. */
+	if (content->number && content->synced_size != UINT64_MAX && !content->handed_on)
+		content->kept = stfs_stage_sync(content->stage) < 0;
 	pthread_mutex_unlock(&content->lock);
 }
 

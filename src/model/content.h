@@ -70,7 +70,10 @@ struct stfs_content *stfs_content_ref(struct stfs_content *content);
 void stfs_content_unref(struct stfs_content *content);
 STFS_DEFINE_CLEANUP(struct stfs_content, stfs_content_unref)
 
-/* Says that the file is gone from the tree: its staged bytes are removed from disk with the last reference. */
+/*
+ * Says that the file is gone from the tree, as the journal does already: its staged bytes are removed from disk with the last
+ * reference. If they were synced, so is the journal first. Called with the view locked for writing.
+ */
 void stfs_content_drop(struct stfs_content *content);
 bool stfs_content_is_dropped(struct stfs_content *content);
 

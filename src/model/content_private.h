@@ -28,7 +28,8 @@ struct stfs_content {
 	struct stfs_file_attr attr;
 	uint64_t size;
 	bool edited;
-	bool dropped;   /* gone from the tree: staged bytes go with the last reference */
+	bool dropped; /* gone from the tree: staged bytes go with the last reference */
+	bool kept; /* staged bytes that were synced, and the journal cannot be told on disk that they go: swept later */
 	bool handed_on; /* the staged bytes are another content's: never removed or resized by this one */
 	enum stfs_damage damage;
 	bool damage_kept;         /* the journal says so too */

@@ -11,6 +11,7 @@
 
 static struct stfs_view *view;
 static enum stfs_layout view_layout;
+static const struct stfs_os *view_os; /* NULL: the real one */
 static const struct stfs_owner owner = { 1000, 1000 };
 
 static inline void open_view(enum stfs_layout layout)
@@ -18,7 +19,7 @@ static inline void open_view(enum stfs_layout layout)
 	struct stfs_view_options options = { .layout = layout };
 	int fd = open(fixture_dir, O_RDONLY | O_DIRECTORY);
 	struct stfs_stage_options stage_options = {
-		.parent_fd = fd, .name = ".m.stage", .holder = "test", .os = stfs_os_real()
+		.parent_fd = fd, .name = ".m.stage", .holder = "test", .os = view_os ? view_os : stfs_os_real()
 	};
 	struct stfs_stage *stage = NULL;
 	struct stfs_diag diag = { 0 };

@@ -2,6 +2,7 @@
 /* Edits that tools make seldom, and what must come back of them. */
 #include "shard_fixture.h"
 #include "edit_fixture.h"
+#include "faulty_os.h"
 #include "journal.h"
 #include "record.h"
 
@@ -449,6 +450,50 @@ START_TEST(lost_bytes_leave_the_rest)
 }
 END_TEST
 
+/* Removes a file of staged bytes, with a fault in the sync of the journal. Returns how often that was synced. */
+static unsigned remove_staged(struct faulty_os *faulty, bool synced, int error)
+{
+	char *bytes = calloc(1, 20000);
+
+	ck_assert_int_eq(write_at("scratch", true, bytes, 20000, 0), 0);
+	if (synced)
+		ck_assert_int_eq(stfs_view_sync(view), 0);
+	faulty_os_plant_in(faulty, FAULTY_FDATASYNC, error ? FAULTY_ONCE : FAULTY_NONE, 1, error);
+	ck_assert_int_eq(do_unlink("scratch"), 0);
+	free(bytes);
+	return faulty->calls;
+}
+
+static bool has_bytes(void)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "ls %s/.m.stage/bytes.* >/dev/null 2>&1", fixture_dir);
+	return system(command) == 0;
+}
+
+START_TEST(synced_bytes_outlive_their_name)
+{
+	struct faulty_os faulty;
+
+	faulty_os_init(&faulty, stfs_os_real());
+	view_os = &faulty.os;
+	reopen();
+	/* Else a power cut could leave the name without what was synced under it. */
+	ck_assert_uint_eq(remove_staged(&faulty, true, 0), 1);
+	ck_assert(!has_bytes());
+	ck_assert_uint_eq(remove_staged(&faulty, false, 0), 0);
+	ck_assert(!has_bytes());
+	ck_assert_uint_eq(remove_staged(&faulty, true, EIO), 1);
+	ck_assert(has_bytes());
+	/* The next one to read the journal knows that nobody needs them. */
+	reopen();
+	ck_assert(!has_bytes());
+	view_os = NULL;
+	reopen();
+}
+END_TEST
+
 START_TEST(sync_after_replay_is_about_the_same_file)
 {
 	char *bytes = calloc(1, 20000);
@@ -718,6 +763,7 @@ int main(void)
 	tcase_add_test(tcase, times_come_back);
 	tcase_add_test(tcase, power_cut_is_remembered);
 	tcase_add_test(tcase, lost_bytes_leave_the_rest);
+	tcase_add_test(tcase, synced_bytes_outlive_their_name);
 	tcase_add_test(tcase, sync_after_replay_is_about_the_same_file);
 	tcase_add_test(tcase, one_name_has_one_place);
 	tcase_add_test(tcase, two_places_of_one_name_are_told);
