@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Edits in a mount, and what must be found of them after a crash.
 
-For each file of the mount there is a list of the contents that may be found, the last being what it was given last (None: no
-file). What is synced has one; with `settle`, for crashes of the daemon alone, so has all that was accepted.
+For each file of the mount there is a list of the contents that may be found, the last being what it was given last (None:
+no file). What is synced has one; with `settle`, for crashes of the daemon alone, so has all that was accepted.
 """
 import errno
 import os
@@ -232,8 +232,8 @@ class Edits:
 
     def run(self, steps):
         """Yields before and after each edit, whenever a crash from here on may leave something else."""
-        kinds = [self.some_bytes] * 4 + [self.metadata] * 3 + [self.longer] * 2 + [self.all_bytes, self.scratch, self.replaced, self.new_tensor,
-                                                               self.moved, self.removed, self.commit]
+        kinds = [self.some_bytes] * 4 + [self.metadata] * 3 + [self.longer] * 2
+        kinds += [self.all_bytes, self.scratch, self.replaced, self.new_tensor, self.moved, self.removed, self.commit]
         for _ in range(steps):
             yield from self.random.choice(kinds)()
             yield

@@ -21,8 +21,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import edits  # noqa: E402
 from powercut import Fault, run, served, skip  # noqa: E402
 
-CALLS = ("openat,read,write,pread64,pwrite64,preadv,pwritev,readv,writev,splice,copy_file_range,ftruncate,fallocate,fchmod,fsync,"
-         "fdatasync,mkdirat,renameat2,unlinkat,fstat,newfstatat,flock,ioctl,close,mmap,munmap,getdents64")
+CALLS = ("openat,read,write,pread64,pwrite64,preadv,pwritev,readv,writev,splice,copy_file_range,ftruncate,fallocate,fchmod,"
+         "fsync,fdatasync,mkdirat,renameat2,unlinkat,fstat,newfstatat,flock,ioctl,close,mmap,munmap,getdents64")
 STEPS = 25
 GONE = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO, errno.ENOENT)
 

@@ -4,16 +4,16 @@
 
 usage: powercut.py BINARY LOGDISK FILESYSTEM WORK [CUTS] [SEED] [FAULT]        (default: 100 cuts, seed 1)
 
-FILESYSTEM is ext4, xfs or btrfs, under which logdisk notes all writes and flushes; also ext2, mended after each cut, which
-keeps no order of its own and so shows what is not synced, but also bytes of other files where nothing was. WORK is
+FILESYSTEM is ext4, xfs or btrfs, under which logdisk notes all writes and flushes; also ext2, mended after each cut,
+which keeps no order of its own and so shows what is not synced, but also bytes of other files where nothing was. WORK is
   file    edits and commits by commands, of one file
   shards  the same of a model in shards
   mount   edits in a mount, with fsync
-Cuts are spread over the log of that work. In each, writes before the last flush are kept, and of the later ones all or some
-blocks. After a cut the model must be the one before or after what was under way, what a command or an fsync promised
-must be there, and nothing may be left over. With FAULT, which is model, journal or folder, these are not synced: then it is an
-error when no fault is found. Disks with faults are kept in the folder that the environment calls KEEP. Exit 77 where something is
-missing.
+Cuts are spread over the log of that work. In each, writes before the last flush are kept, and of the later ones all or
+some blocks. After a cut the model must be the one before or after what was under way, what a command or an fsync promised
+must be there, and nothing may be left over. With FAULT, which is model, journal or folder, these are not synced: then it
+is an error when no fault is found. Disks with faults are kept in the folder that the environment calls KEEP. Exit 77 where
+something is missing.
 """
 import contextlib
 import ctypes
@@ -36,7 +36,7 @@ WRITE, FLUSH, MARK = 1, 2, 3
 BLOCK = 4096
 MIB = 1 << 20
 SIZES = {"ext2": 24 * MIB, "ext4": 48 * MIB, "xfs": 320 * MIB, "btrfs": 128 * MIB}
-MKFS = {"ext2": ["mkfs.ext2", "-q"], "ext4": ["mkfs.ext4", "-q"], "xfs": ["mkfs.xfs", "-q"], "btrfs": ["mkfs.btrfs", "-q", "-m", "single"]}
+MKFS = {"ext2": "mkfs.ext2 -q", "ext4": "mkfs.ext4 -q", "xfs": "mkfs.xfs -q", "btrfs": "mkfs.btrfs -q -m single"}
 STAGES = [".m.safetensors.stage", ".set.stage"]
 SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -79,19 +79,20 @@ def new_boot(folder):
 
 @contextlib.contextmanager
 def served(command, model, point, dies=False):
-    """A mount of a model by a daemon that is gone afterwards, or dies before; gives what it had to say when it was mounted."""
+    """A mount by a daemon that is gone afterwards, or dies before; gives what else it said when it was mounted."""
     daemon = subprocess.Popen([*command, model, point, "-f"], stderr=subprocess.PIPE, text=True)
-    said = []
+    said, ready = [], False
     try:
         for line in daemon.stderr:
-            if "mounted " in line and " at " in line and "read-only: " not in line:
+            ready = "mounted " in line and " at " in line and "read-only: " not in line
+            if ready:
                 break
             said.append(line.strip())
-        else:
+        if not ready:
             raise Fault("exit %d: %s" % (daemon.wait(), " ".join(said)))
         yield said
     finally:
-        run("umount", *(["-l"] if dies else []), point, check=not dies)
+        run("umount", *(["-l"] if dies else []), point, check=ready and not dies)
         daemon.communicate(timeout=60)
 
 
@@ -316,7 +317,7 @@ class Test:
         folder = self.path("disk/model")
         with open(self.path("base"), "wb") as file:
             file.truncate(SIZES[self.filesystem])
-        run(*MKFS[self.filesystem], self.path("base"))
+        run(*MKFS[self.filesystem].split(), self.path("base"))
         os.mkdir(self.path("disk"))
         with mounted(self.filesystem, self.path("base"), self.path("disk")):
             os.mkdir(folder)
@@ -356,7 +357,8 @@ class PowerCut(Test):
     def try_all(self):
         """Returns the number of faults."""
         log, faults, few = Log(self.path("log")), 0, self.cuts // 3
-        points = self.random.choices(log.cuts(WRITE), k=self.cuts - few) + self.random.choices(log.cuts(MARK), k=few)
+        points = self.random.choices(log.cuts(WRITE), k=self.cuts - few)
+        points += self.random.choices(log.cuts(MARK), k=few)
         for number, cut in enumerate(sorted(points)):
             chance = self.random.choice([1, 1, 0.5, 0.5, 0.9, 0.1])
             disk = self.path("base"), self.path("image"), cut, chance
@@ -369,7 +371,8 @@ class PowerCut(Test):
                     print("  cut at %d of %d, %g of the blocks: %s" % (cut, len(log.entries), chance, error), flush=True)
                 if "KEEP" in os.environ:
                     log.make(*disk, random.Random(number))
-                    shutil.copy(self.path("image"), os.path.join(os.environ["KEEP"], "cut%d.%s" % (cut, self.filesystem)))
+                    kept = os.path.join(os.environ["KEEP"], "cut%d.%s" % (cut, self.filesystem))
+                    run("cp", "--sparse=always", self.path("image"), kept)
         return faults
 
 
@@ -380,7 +383,7 @@ def plant(fault, folder):
         "journal": [stage + "/journal" + end for stage in STAGES for end in ("", ".next")],
         "folder": ["", "set", *STAGES],
     }[fault]
-    command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:retval=0"]
+    command = "strace -f -qq -o /dev/null -e trace=fsync,fdatasync -e inject=fsync,fdatasync:retval=0".split()
     for name in names:
         command += ["-P", os.path.join(folder, name).rstrip("/")]
     return command
@@ -393,13 +396,18 @@ def inside(filesystem):
     """
     if os.getuid() != 0 or not os.path.exists("/dev/fuse") or not os.path.exists("/dev/loop-control"):
         skip("needs root, /dev/fuse and loop devices")
-    if not shutil.which(MKFS[filesystem][0]):
-        skip(MKFS[filesystem][0] + " is not installed")
+    tools = [MKFS[filesystem].split()[0]] + ["e2fsck"] * (filesystem == "ext2")
+    for tool in tools:
+        if not shutil.which(tool):
+            skip(tool + " is not installed")
     if shutil.which("modprobe"):
         run("modprobe", filesystem, check=False)
     with open("/proc/filesystems") as known:
         if filesystem not in known.read().split():
             skip("the kernel has no " + filesystem)
+    for probe in ("unshare -m true", "losetup -f"):
+        if run(*probe.split(), check=False).returncode:
+            skip(probe + " fails")
     if not os.environ.get("STFS_CRASH_INSIDE"):
         os.environ["STFS_CRASH_INSIDE"] = "1"
         os.execvp("unshare", ["unshare", "-m", sys.executable, *sys.argv])
@@ -428,7 +436,8 @@ def main():
         test = PowerCut(binary, filesystem, folder, work, cuts, seed, fault)
         test.record(logdisk)
         faults = test.try_all()
-    print("%s, %s%s: %d power cuts, %d faults" % (filesystem, work, ", without sync of the " + fault if fault else "", cuts, faults))
+    planted = ", without sync of the " + fault if fault else ""
+    print("%s, %s%s: %d power cuts, %d faults" % (filesystem, work, planted, cuts, faults))
     sys.exit((faults > 0) != bool(fault))
 
 

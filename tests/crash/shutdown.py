@@ -4,9 +4,11 @@
 
 usage: shutdown.py BINARY FILESYSTEM [POINTS] [SEED]        (default: 50 points, seed 1)
 
-FILESYSTEM is xfs or ext4. Points take in turn: a model of one file and one in shards, a shutdown that writes the log of the
-filesystem and one that does not, a command that is killed and one that has just returned. Exit 77 where something is missing.
+FILESYSTEM is xfs or ext4. Points take in turn: a model of one file and one in shards, a shutdown that writes the log of
+the filesystem and one that does not, a command that is killed and one that has just returned. Exit 77 where something is
+missing.
 """
+import contextlib
 import os
 import random
 import shutil
@@ -15,8 +17,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from powercut import Commands, Fault, Test, inside, mounted, new_boot, numbers, run, skip  # noqa: E402
 
-CALLS = ["openat", "pwrite64", "fallocate", "copy_file_range", "fchmod", "fsync", "fdatasync", "mkdirat", "renameat2", "unlinkat",
-         "ioctl", "close"]
+CALLS = "openat pwrite64 fallocate copy_file_range fchmod fsync fdatasync mkdirat renameat2 unlinkat ioctl close".split()
 
 
 class Shutdown(Test):
@@ -40,15 +41,11 @@ class Shutdown(Test):
         """All commands before `step`, that one up to a point or to its end, then nothing more reaches the disk."""
         for command in self.workload.commands[:step]:
             self.workload.do(command, folder)
+        killing = []
         if point:
-            name, number = point
-            try:
-                self.workload.do(self.workload.commands[step], folder, "strace", "-qq", "-o", "/dev/null", "-e", "trace=" + name,
-                                 "-e", "inject=%s:signal=KILL:when=%d" % (name, number))
-            except Fault:
-                pass
-        else:
-            self.workload.do(self.workload.commands[step], folder)
+            killing = "strace -qq -o /dev/null -e trace={0} -e inject={0}:signal=KILL:when={1}".format(*point).split()
+        with contextlib.suppress(*[Fault] if point else []):
+            self.workload.do(self.workload.commands[step], folder, *killing)
         run("xfs_io", "-x", "-c", "shutdown -f" if log else "shutdown", self.path("disk"))
 
     def try_one(self, number):
