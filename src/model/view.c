@@ -215,24 +215,29 @@ static void fill_file(const struct stfs_view *view, const struct stfs_place *pla
 		attr->perm &= 0444;
 }
 
+void stfs_view_fill_look(const struct stfs_view *view, const struct stfs_place *place, struct stfs_attr *ret_attr)
+{
+	*ret_attr = view->whole;
+	ret_attr->ino = place->ino;
+	ret_attr->perm = stfs_view_perm(view, ret_attr->perm);
+	ret_attr->unsteady = place->slot == STFS_SLOT_CONTROL_FILE || place->slot == STFS_SLOT_NPY;
+	if (place->slot == STFS_SLOT_DIR || place->slot == STFS_SLOT_CONTROL_DIR)
+		fill_dir(view, place, ret_attr);
+	else
+		fill_file(view, place, ret_attr);
+}
+
 int stfs_view_fill_attr(struct stfs_view *view, const struct stfs_place *place, struct stfs_attr *ret_attr)
 {
-	struct stfs_attr attr = view->whole;
-	int r;
+	struct stfs_attr attr;
+	int r = 0;
 
-	attr.ino = place->ino;
-	attr.perm = stfs_view_perm(view, attr.perm);
-	attr.unsteady = place->slot == STFS_SLOT_CONTROL_FILE || place->slot == STFS_SLOT_NPY;
-	if (place->slot == STFS_SLOT_DIR || place->slot == STFS_SLOT_CONTROL_DIR) {
-		fill_dir(view, place, &attr);
-	} else {
-		fill_file(view, place, &attr);
+	stfs_view_fill_look(view, place, &attr);
+	if (attr.type != STFS_NODE_DIR)
 		r = stfs_view_size(view, place, &attr.size);
-		if (r < 0)
-			return r;
-	}
-	*ret_attr = attr;
-	return 0;
+	if (r == 0)
+		*ret_attr = attr;
+	return r;
 }
 
 static void fill_link(const struct stfs_view *view, uint64_t id, size_t target_len, struct stfs_attr *ret_attr)

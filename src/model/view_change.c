@@ -81,11 +81,11 @@ void stfs_change_set_content(struct stfs_view *view, uint32_t node, struct stfs_
 	*place = content;
 }
 
-static struct stfs_file_attr attr_of_slot(struct stfs_view *view, const struct stfs_place *place)
+static struct stfs_file_attr attr_of_slot(const struct stfs_view *view, const struct stfs_place *place)
 {
-	struct stfs_attr attr = { 0 };
+	struct stfs_attr attr;
 
-	(void)!stfs_view_fill_attr(view, place, &attr);
+	stfs_view_fill_look(view, place, &attr);
 	return (struct stfs_file_attr){ attr.perm, attr.uid, attr.gid, attr.mtime };
 }
 

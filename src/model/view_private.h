@@ -149,7 +149,10 @@ static inline size_t stfs_view_n_controls(const struct stfs_view *view)
 	return view->stage ? STFS_N_CONTROLS : 3;
 }
 
-/* Attributes of anything but an alias. */
+/* Attributes of anything but an alias, without the size. */
+void stfs_view_fill_look(const struct stfs_view *view, const struct stfs_place *place, struct stfs_attr *ret_attr);
+
+/* The same with the size, which may take memory to learn. Returns 0 or -errno. */
 int stfs_view_fill_attr(struct stfs_view *view, const struct stfs_place *place, struct stfs_attr *ret_attr);
 
 /* Size of a file in bytes. Returns 0 or -ENOMEM. */
