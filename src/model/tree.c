@@ -109,26 +109,41 @@ static int set_capacity(struct stfs_tree *tree, uint32_t cap)
 	return 0;
 }
 
-static int reserve_node(struct stfs_tree *tree)
+static int reserve_nodes(struct stfs_tree *tree, uint32_t n)
 {
-	if (tree->n_free)
-		return 0;
-	if (tree->n >= tree->max)
+	uint32_t cap = tree->cap ? STFS_MIN(tree->cap * 2, STFS_NODES_MAX) : CAP_FIRST;
+
+	n -= STFS_MIN(n, tree->n_free);
+	if ((uint64_t)tree->n + n > tree->max)
 		return -EFBIG;
-	if (tree->n < tree->cap)
+	if (n <= tree->cap - tree->n)
 		return 0;
-	return set_capacity(tree, tree->cap ? STFS_MIN(tree->cap * 2, STFS_NODES_MAX) : CAP_FIRST);
+	return set_capacity(tree, STFS_MAX(cap, tree->n + n));
 }
 
-/* Copies a name to where nodes keep theirs. Names of moved nodes are not given back: 16 million renames fit. */
+/* Names of moved nodes are not given back: 16 million renames fit. */
+static int reserve_names(struct stfs_tree *tree, size_t bytes)
+{
+	if (bytes > UINT32_MAX - tree->names.len)
+		return -EFBIG;
+	return stfs_buf_reserve(&tree->names, bytes);
+}
+
+int stfs_tree_reserve(struct stfs_tree *tree, uint32_t n, size_t bytes)
+{
+	int r = reserve_nodes(tree, n);
+
+	return r < 0 ? r : reserve_names(tree, bytes);
+}
+
+/* Copies a name to where nodes keep theirs. */
 static int store_name(struct stfs_tree *tree, struct stfs_slice name, uint32_t *ret_offset)
 {
 	size_t offset = tree->names.len;
-	int r;
+	int r = reserve_names(tree, name.len);
 
-	if (offset > UINT32_MAX - STFS_COMPONENT_MAX)
-		return -EFBIG;
-	r = stfs_buf_append(&tree->names, name.p, name.len);
+	if (r == 0)
+		r = stfs_buf_append(&tree->names, name.p, name.len);
 	if (r < 0)
 		return r;
 	*ret_offset = (uint32_t)offset;
@@ -177,7 +192,7 @@ static int append_node(struct stfs_tree *tree, uint64_t id, struct stfs_slice na
 	uint32_t node, offset;
 	int r;
 
-	r = reserve_node(tree);
+	r = reserve_nodes(tree, 1);
 	if (r < 0)
 		return r;
 	r = store_name(tree, name, &offset);

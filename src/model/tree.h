@@ -69,6 +69,12 @@ uint32_t stfs_tree_child(const struct stfs_tree *tree, uint32_t parent, struct s
 uint32_t stfs_tree_find(const struct stfs_tree *tree, uint64_t id);
 
 /*
+ * Makes room for `n` nodes and `bytes` of names: as many can be added, or moved, without failing. Returns 0, -EFBIG beyond
+ * tree->max nodes, or -ENOMEM.
+ */
+int stfs_tree_reserve(struct stfs_tree *tree, uint32_t n, size_t bytes) STFS_MUST_CHECK;
+
+/*
  * Adds a node as the last child of `parent`, which must not have a child of that name; `name` (copied) is 1 to
  * STFS_COMPONENT_MAX bytes. Returns 0, -EFBIG beyond tree->max nodes, or -ENOMEM.
  */

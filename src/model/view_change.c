@@ -254,12 +254,21 @@ bool stfs_change_may_replace(const struct stfs_view *view, uint32_t node, uint32
 	return !is_dir || (target != STFS_NODE_METADATA && stfs_change_is_empty(view, target));
 }
 
+int stfs_change_reserve_move(struct stfs_view *view, struct stfs_slice name)
+{
+	return stfs_tree_reserve(&view->tree, 0, name.len);
+}
+
 int stfs_change_move(struct stfs_view *view, uint32_t node, uint32_t dir, struct stfs_slice name)
 {
 	uint32_t target = stfs_tree_child(&view->tree, dir, name);
+	int r;
 
 	if (target == node)
 		return 0;
+	r = stfs_change_reserve_move(view, name);
+	if (r < 0)
+		return r;
 	if (target != STFS_NODE_NONE)
 		stfs_change_remove(view, target);
 	view->dirs_moved |= view->tree.nodes[node].kind == STFS_NODE_MODULE;

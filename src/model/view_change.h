@@ -53,7 +53,13 @@ void stfs_change_remove_tree(struct stfs_view *view, uint32_t top);
 /* Whether a node may take the place of another: a file that of a file, a directory that of an empty one. */
 bool stfs_change_may_replace(const struct stfs_view *view, uint32_t node, uint32_t target);
 
-/* Moves a node over whatever stands there, which must be a file, or an empty directory. */
+/* Takes the memory that a move to `name` needs: the next one does not fail. Returns 0, -EFBIG or -ENOMEM. */
+int stfs_change_reserve_move(struct stfs_view *view, struct stfs_slice name);
+
+/*
+ * Moves a node over whatever stands there, which must be a file, or an empty directory. Returns 0, -EFBIG or -ENOMEM (nothing
+ * changed).
+ */
 int stfs_change_move(struct stfs_view *view, uint32_t node, uint32_t dir, struct stfs_slice name);
 
 /* Sets the attributes of a directory. */

@@ -417,7 +417,10 @@ static int move_entry(struct stfs_view *view, uint64_t parent, struct stfs_slice
 	if (!exists && is_dir &&
 	    (stands_elsewhere(view, new_dir, new_name) || stfs_view_has_twin(view, new_dir, new_name, node)))
 		return -EEXIST;
-	r = stfs_edit_journal_rename(view, dir, name, new_dir, new_name);
+	/* Room first: what is written down must happen. */
+	r = stfs_change_reserve_move(view, new_name);
+	if (r == 0)
+		r = stfs_edit_journal_rename(view, dir, name, new_dir, new_name);
 	if (r == 0)
 		r = stfs_change_move(view, node, new_dir, new_name);
 	if (r < 0)
