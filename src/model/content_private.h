@@ -69,7 +69,7 @@ void stfs_content_release_fd(struct stfs_content *content);
 int stfs_content_journal(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
 			 struct stfs_slice payload) STFS_MUST_CHECK;
 
-/* The same for a record of numbers. */
+/* The same for a record of numbers, 5 at most. Takes no memory, so that what was done can be told of. */
 int stfs_content_journal_numbers(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
 				 const uint64_t *numbers, size_t n) STFS_MUST_CHECK;
 

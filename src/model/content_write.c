@@ -3,6 +3,7 @@
  * Changing content. Order in every function: bytes to the staged file, then the record, then memory; what fails on the way was
  * not accepted. A record that speaks of bytes never comes before them.
  */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,13 +11,20 @@
 
 #include "content_private.h"
 
-/* What a record means for the next sync. */
-static void note_record(struct stfs_content *content, enum stfs_record_type type)
+#define NUMBERS_MAX 5 /* in one record */
+
+/* `payload` is all of it, the ino first. */
+static int append_record(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
+			 struct stfs_slice payload)
 {
-	if (type == STFS_RECORD_ATTR || type == STFS_RECORD_DAMAGED)
-		return;
-	content->vouched = type == STFS_RECORD_SYNCED;
-	content->synced &= content->vouched;
+	int r = stfs_journal_append(stfs_stage_journal(stage), type, payload);
+
+	/* What it means for the next sync. */
+	if (r == 0 && type != STFS_RECORD_ATTR && type != STFS_RECORD_DAMAGED) {
+		content->vouched = type == STFS_RECORD_SYNCED;
+		content->synced &= content->vouched;
+	}
+	return r;
 }
 
 int stfs_content_journal(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
@@ -30,22 +38,22 @@ int stfs_content_journal(struct stfs_content *content, struct stfs_stage *stage,
 	r = stfs_payload_u64(&buf, content->ino);
 	if (r == 0)
 		r = stfs_buf_append(&buf, payload.p, payload.len);
-	if (r == 0)
-		r = stfs_journal_append(stfs_stage_journal(stage), type, stfs_buf_slice(&buf));
-	if (r == 0)
-		note_record(content, type);
-	return r;
+	return r < 0 ? r : append_record(content, stage, type, stfs_buf_slice(&buf));
 }
 
 int stfs_content_journal_numbers(struct stfs_content *content, struct stfs_stage *stage, enum stfs_record_type type,
 				 const uint64_t *numbers, size_t n)
 {
-	_cleanup_buf_ struct stfs_buf buf = { 0 };
-	int r = 0;
+	uint64_t words[1 + NUMBERS_MAX] = { htole64(content->ino) };
 
-	for (size_t i = 0; r == 0 && i < n; i++)
-		r = stfs_payload_u64(&buf, numbers[i]);
-	return r < 0 ? r : stfs_content_journal(content, stage, type, stfs_buf_slice(&buf));
+	if (content->dropped)
+		return 0;
+	if (n > NUMBERS_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++)
+		words[1 + i] = htole64(numbers[i]);
+	return append_record(content, stage, type,
+			     (struct stfs_slice){ (const char *)words, (1 + n) * sizeof(words[0]) });
 }
 
 void stfs_content_touch(struct stfs_content *content)
@@ -196,8 +204,11 @@ static int write_staged(struct stfs_content *content, struct stfs_stage *stage, 
 			uint64_t offset, size_t *ret_written)
 {
 	size_t written = 0;
-	int error, r = stfs_content_become_staged(content, stage);
+	/* Room first: bytes that are written must be told of. */
+	int error, r = stfs_ranges_reserve(&content->ranges);
 
+	if (r == 0)
+		r = stfs_content_become_staged(content, stage);
 	if (r < 0)
 		return r;
 	error = stfs_os_write_full(stfs_stage_os(stage), content->fd, data, size, content->shift + offset, &written);

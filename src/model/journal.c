@@ -14,6 +14,9 @@
 
 STFS_DEFINE_CLEANUP(struct stfs_journal, stfs_journal_close)
 
+#define SMALL_BYTES \
+	4608 /* of a record that takes no memory: those of numbers, most paths, and texts up to STFS_SMALL_MAX */
+
 static const char journal_head[STFS_JOURNAL_HEAD_BYTES] = "STFSJ1\n";
 
 _Static_assert(sizeof(struct stfs_record_head) == STFS_JOURNAL_RECORD_HEAD_BYTES, "as it is on disk");
@@ -176,15 +179,14 @@ int stfs_journal_open(const struct stfs_os *os, int dir_fd, const char *name, bo
 	return 0;
 }
 
-/* A whole record with the present time, or NULL. */
-static void *build_record(const struct stfs_journal *journal, uint32_t type, struct stfs_slice payload)
+/* Builds a record with the present time in `head` and the bytes behind it. */
+static void build_record(const struct stfs_journal *journal, struct stfs_record_head *head, uint32_t type,
+			 struct stfs_slice payload)
 {
 	size_t len = stfs_record_bytes(payload.len);
-	struct stfs_record_head *head = calloc(1, len);
 	struct timespec now;
 
-	if (!head)
-		return NULL;
+	memset(head, 0, len);
 	clock_gettime(CLOCK_REALTIME, &now);
 	*head = (struct stfs_record_head){
 		.len = htole32((uint32_t)payload.len),
@@ -196,7 +198,6 @@ static void *build_record(const struct stfs_journal *journal, uint32_t type, str
 	if (payload.len)
 		memcpy(head + 1, payload.p, payload.len);
 	head->crc = htole32(stfs_record_crc(head, len));
-	return head;
 }
 
 /* With the lock held. */
@@ -218,7 +219,12 @@ static int write_record(struct stfs_journal *journal, const void *bytes, size_t 
 
 int stfs_journal_append(struct stfs_journal *journal, uint32_t type, struct stfs_slice payload)
 {
-	_cleanup_free_ void *bytes = NULL;
+	_cleanup_free_ void *large = NULL;
+	union {
+		struct stfs_record_head head;
+		char bytes[SMALL_BYTES];
+	} small;
+	struct stfs_record_head *head = &small.head;
 	int r;
 
 	/* A record behind a torn tail would make a damaged journal of it. */
@@ -226,11 +232,14 @@ int stfs_journal_append(struct stfs_journal *journal, uint32_t type, struct stfs
 		return -EINVAL;
 	if (payload.len > STFS_JOURNAL_RECORD_MAX)
 		return -EFBIG;
-	bytes = build_record(journal, type, payload);
-	if (!bytes)
-		return -ENOMEM;
+	if (stfs_record_bytes(payload.len) > sizeof(small)) {
+		head = large = malloc(stfs_record_bytes(payload.len));
+		if (!large)
+			return -ENOMEM;
+	}
+	build_record(journal, head, type, payload);
 	pthread_mutex_lock(&journal->lock);
-	r = write_record(journal, bytes, stfs_record_bytes(payload.len));
+	r = write_record(journal, head, stfs_record_bytes(payload.len));
 	pthread_mutex_unlock(&journal->lock);
 	return r;
 }

@@ -27,7 +27,7 @@ static size_t first_ending_from(const struct stfs_ranges *ranges, uint64_t offse
 	return low;
 }
 
-static int make_room(struct stfs_ranges *ranges)
+int stfs_ranges_reserve(struct stfs_ranges *ranges)
 {
 	size_t cap = ranges->cap ? ranges->cap * 2 : 4;
 	struct stfs_range *items;
@@ -45,7 +45,7 @@ static int make_room(struct stfs_ranges *ranges)
 /* Puts `range` in the place of items `first` to `last` - 1, which may be none. */
 static int replace(struct stfs_ranges *ranges, size_t first, size_t last, struct stfs_range range)
 {
-	int r = first == last ? make_room(ranges) : 0;
+	int r = first == last ? stfs_ranges_reserve(ranges) : 0;
 
 	if (r < 0)
 		return r;

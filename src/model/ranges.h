@@ -21,6 +21,9 @@ struct stfs_ranges {
 /* Releases the memory and leaves the empty set. */
 void stfs_ranges_fini(struct stfs_ranges *ranges);
 
+/* Makes room for one more range: the next stfs_ranges_add does not fail. Returns 0 or -ENOMEM. */
+int stfs_ranges_reserve(struct stfs_ranges *ranges) STFS_MUST_CHECK;
+
 /* Adds begin to end. *ret_grew (may be NULL) tells whether a byte was new. Returns 0 or -ENOMEM (the set is as before). */
 int stfs_ranges_add(struct stfs_ranges *ranges, uint64_t begin, uint64_t end, bool *ret_grew) STFS_MUST_CHECK;
 
