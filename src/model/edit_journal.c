@@ -47,10 +47,15 @@ int stfs_edit_journal_rename(struct stfs_view *view, uint32_t dir, struct stfs_s
 	return stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_RENAME, stfs_buf_slice(&payload));
 }
 
+int stfs_edit_say_removed(struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_buf *payload)
+{
+	return append_path(view, payload, dir, name);
+}
+
 int stfs_edit_journal_remove(struct stfs_view *view, uint32_t dir, struct stfs_slice name)
 {
 	_cleanup_buf_ struct stfs_buf payload = { 0 };
-	int r = append_path(view, &payload, dir, name);
+	int r = stfs_edit_say_removed(view, dir, name, &payload);
 
 	if (r < 0)
 		return r;

@@ -39,6 +39,10 @@ int stfs_edit_journal_new(struct stfs_view *view, enum stfs_record_type type, ui
 int stfs_edit_journal_rename(struct stfs_view *view, uint32_t dir, struct stfs_slice name, uint32_t new_dir,
 			     struct stfs_slice new_name) STFS_MUST_CHECK;
 
+/* Builds the payload of a record that says that an entry goes away. */
+int stfs_edit_say_removed(struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_buf *payload)
+	STFS_MUST_CHECK;
+
 /* Writes down that an entry goes away. */
 int stfs_edit_journal_remove(struct stfs_view *view, uint32_t dir, struct stfs_slice name) STFS_MUST_CHECK;
 

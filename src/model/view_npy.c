@@ -133,13 +133,15 @@ static int take_effect(struct stfs_view *view, uint32_t dir, uint32_t node, cons
 		       struct stfs_npy_effect *effect)
 {
 	struct stfs_content *from = stfs_view_content(view, node);
-	_cleanup_buf_ struct stfs_buf dtype = { 0 };
+	_cleanup_buf_ struct stfs_buf dtype = { 0 }, gone = { 0 };
 	struct stfs_file_attr attr;
 	int r;
 
 	stfs_content_attr(from, &attr);
 	/* What needs room comes first: nothing has changed yet if there is none. */
 	r = stfs_edit_bind(view, from);
+	if (r == 0)
+		r = stfs_edit_say_removed(view, dir, stfs_slice_of("data.npy"), &gone);
 	if (r == 0)
 		r = stfs_content_make_whole(from, view->stage);
 	if (r == 0)
@@ -152,7 +154,11 @@ static int take_effect(struct stfs_view *view, uint32_t dir, uint32_t node, cons
 	/* Last, since from here on the file is to go, also in a replay. */
 	if (r == 0)
 		r = renew_data(view, dir, from, npy->header_size, &attr, effect);
-	return r < 0 ? r : remove_npy(view, dir, node);
+	if (r == 0)
+		r = stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_REMOVE, stfs_buf_slice(&gone));
+	if (r == 0)
+		stfs_change_remove(view, node);
+	return r;
 }
 
 /* Takes away a dtype that the new bytes do not have. */
