@@ -181,10 +181,14 @@ int stfs_commit_steps_decode(struct stfs_commit_steps *steps, struct stfs_slice 
 /* Whether no folder that the name goes through is a link. */
 static bool name_stays(const char *name, int dir_fd)
 {
-	_cleanup_free_ char *path = strdup(name);
+	size_t len = strlen(name);
+	char path[PATH_MAX];
 	struct stat st;
 
-	for (char *slash = path ? strchr(path, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
+	if (len >= sizeof(path))
+		return false;
+	memcpy(path, name, len + 1);
+	for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		bool is_link;
 
 		*slash = '\0';
@@ -193,7 +197,7 @@ static bool name_stays(const char *name, int dir_fd)
 		if (is_link)
 			return false;
 	}
-	return path != NULL;
+	return true;
 }
 
 bool stfs_commit_steps_stay(const struct stfs_commit_steps *steps, int dir_fd)

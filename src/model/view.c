@@ -40,6 +40,7 @@ const struct stfs_tensor *stfs_view_tensor(const struct stfs_view *view, uint32_
 static bool has_npy(const struct stfs_view *view, uint32_t node)
 {
 	_cleanup_buf_ struct stfs_buf head = { 0 };
+	int r;
 
 	/* One of his own may have been given another name since, and kept its number. */
 	if (view->options.npy == STFS_OFF || stfs_view_role_node(view, node, STFS_ROLE_NPY) != STFS_NODE_NONE ||
@@ -48,8 +49,11 @@ static bool has_npy(const struct stfs_view *view, uint32_t node)
 		return false;
 	if (!view->tree.nodes[node].explicit_slots)
 		return stfs_dtype_info(stfs_view_tensor(view, node)->dtype)->descr != NULL;
-	return stfs_view_role_node(view, node, STFS_ROLE_DATA) != STFS_NODE_NONE &&
-	       stfs_view_npy_head((struct stfs_view *)(uintptr_t)view, node, &head) == 0;
+	if (stfs_view_role_node(view, node, STFS_ROLE_DATA) == STFS_NODE_NONE)
+		return false;
+	/* Without memory it cannot be told: it is there, and whoever asks for more of it is told that. */
+	r = stfs_view_npy_head((struct stfs_view *)(uintptr_t)view, node, &head);
+	return r == 0 || r == -ENOMEM;
 }
 
 bool stfs_view_slot(const struct stfs_view *view, uint32_t node, enum stfs_slot slot, struct stfs_place *ret)

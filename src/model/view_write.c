@@ -138,8 +138,8 @@ int stfs_view_open_write(struct stfs_view *view, uint64_t ino, bool truncate, st
 	return r;
 }
 
-/* A whole line, written at once at the start, that can never be what this file holds. */
-static bool is_nonsense(const struct stfs_file *file, const void *data, size_t size, uint64_t offset)
+/* -EINVAL for a whole line, written at once at the start, that can never be what this file holds. Else 0 or -ENOMEM. */
+static int judge(const struct stfs_file *file, const void *data, size_t size, uint64_t offset)
 {
 	_cleanup_buf_ struct stfs_buf dims = { 0 };
 	struct stfs_slice text = { data, size };
@@ -147,20 +147,22 @@ static bool is_nonsense(const struct stfs_file *file, const void *data, size_t s
 	uint32_t rank;
 
 	if (offset != 0 || size == 0 || text.p[size - 1] != '\n')
-		return false;
+		return 0;
 	if (file->role == STFS_ROLE_DTYPE)
-		return !stfs_dtype_of_text(text, &dtype);
-	return file->role == STFS_ROLE_SHAPE && stfs_shape_of_text(text, &dims, &rank) == -EINVAL;
+		return stfs_dtype_of_text(text, &dtype) ? 0 : -EINVAL;
+	return file->role == STFS_ROLE_SHAPE ? stfs_shape_of_text(text, &dims, &rank) : 0;
 }
 
-/* Puts back what opening the file took away. */
-static void restore_before(struct stfs_file *file)
+/* Refuses what was written, and puts back what opening the file took away. */
+static int refuse(struct stfs_file *file)
 {
 	struct stfs_content *content = atomic_load(&file->content);
 	size_t written;
+	int r = 0;
 
 	if (file->before.len && stfs_content_size(content) == 0)
-		(void)!stfs_content_write(content, file->view->stage, file->before.data, file->before.len, 0, &written);
+		r = stfs_content_write(content, file->view->stage, file->before.data, file->before.len, 0, &written);
+	return r < 0 ? r : -EINVAL;
 }
 
 /* A write into the NumPy header must not change it; what comes after it is the tensor's. */
@@ -223,14 +225,13 @@ int stfs_file_write(struct stfs_file *file, const void *data, size_t size, uint6
 	r = begin_write(file);
 	if (r < 0)
 		return r;
-	if (is_nonsense(file, data, size, offset)) {
-		restore_before(file);
-		r = -EINVAL;
-	} else if (file->fixed) {
+	r = judge(file, data, size, offset);
+	if (r == -EINVAL)
+		r = refuse(file);
+	else if (r == 0 && file->fixed)
 		r = write_npy(file, data, size, offset, ret_written);
-	} else {
+	else if (r == 0)
 		r = stfs_content_write(atomic_load(&file->content), view->stage, data, size, offset, ret_written);
-	}
 	atomic_fetch_add(&view->generation, 1);
 	pthread_rwlock_unlock(&view->tree_lock);
 	return r;
@@ -240,9 +241,10 @@ int stfs_file_getattr(struct stfs_file *file, struct stfs_attr *ret_attr)
 {
 	struct stfs_content *content = atomic_load(&file->content);
 	struct stfs_file_attr attr;
+	int r = stfs_view_getattr(file->view, file->ino, ret_attr);
 
-	if (stfs_view_getattr(file->view, file->ino, ret_attr) == 0)
-		return 0;
+	if (r != -ESTALE)
+		return r;
 	*ret_attr = file->view->whole;
 	ret_attr->ino = file->ino;
 	ret_attr->nlink = 0;

@@ -247,7 +247,10 @@ static int lock(struct opening *opening)
 	if (!is_found_again(opening))
 		return -EAGAIN;
 	set_state(opening, STFS_WORKSPACE_WRITABLE);
-	if (stfs_commit_recover(opening->stage, opening->location.dir_fd, &recovery) < 0)
+	r = stfs_commit_recover(opening->stage, opening->location.dir_fd, &recovery);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
 		set_state(opening, STFS_WORKSPACE_DAMAGED);
 	/* What was finished has given the model's name to another file. */
 	return is_found_again(opening) ? 0 : -EAGAIN;
