@@ -302,11 +302,15 @@ int stfs_commit_steps_unlink_temps(const struct stfs_commit_steps *steps, const 
 /* Syncs the folder that holds `name`. */
 static int sync_folder(const struct stfs_os *os, int dir_fd, const char *name)
 {
-	_cleanup_free_ char *folder = strndup(name, folder_len(name));
+	size_t len = folder_len(name);
 	_cleanup_close_ int fd = -1;
+	char folder[PATH_MAX];
 
-	if (!folder)
-		return -ENOMEM;
+	if (len >= sizeof(folder))
+		return -ENAMETOOLONG;
+	/* No memory is taken: the commit is decided by now. */
+	memcpy(folder, name, len);
+	folder[len] = '\0';
 	fd = STFS_RETRY(os->openat(os->user, dir_fd, *folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
