@@ -7,7 +7,7 @@
 
 #include "quote.h"
 
-int stfs_view_add_tensor(struct stfs_view *view, uint32_t entry)
+int stfs_view_add_tensor(const struct stfs_view *view, struct stfs_tree *tree, uint32_t entry)
 {
 	struct stfs_slice name = stfs_model_tensor(view->model, entry)->name;
 	struct stfs_name_walk walk;
@@ -16,19 +16,19 @@ int stfs_view_add_tensor(struct stfs_view *view, uint32_t entry)
 	stfs_name_walk_init(&walk, name, view->options.layout);
 	while (stfs_name_walk_next(&walk)) {
 		struct stfs_slice component = { walk.component, walk.len };
-		uint32_t child = stfs_tree_child(&view->tree, node, component);
+		uint32_t child = stfs_tree_child(tree, node, component);
 
 		if (child == STFS_NODE_NONE) {
-			int r = stfs_tree_add(&view->tree, node, component, STFS_NODE_MODULE, &child);
+			int r = stfs_tree_add(tree, node, component, STFS_NODE_MODULE, &child);
 
 			if (r < 0)
 				return r;
-		} else if (view->tree.nodes[child].kind != STFS_NODE_MODULE) {
+		} else if (tree->nodes[child].kind != STFS_NODE_MODULE) {
 			return -EEXIST; /* a scratch file is in the way */
 		}
 		node = child;
 	}
-	view->tree.nodes[node].entry = entry;
+	tree->nodes[node].entry = entry;
 	return 0;
 }
 
@@ -75,7 +75,7 @@ int stfs_view_build_tree(struct stfs_view *view)
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < view->model->n_entries; i++) {
-		r = stfs_view_add_tensor(view, i);
+		r = stfs_view_add_tensor(view, &view->tree, i);
 		if (r < 0)
 			return r;
 	}

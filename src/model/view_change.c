@@ -110,6 +110,11 @@ static int make_slot_content(struct stfs_view *view, const struct stfs_place *pl
 	return r < 0 ? r : stfs_content_new_text(place->ino, stfs_buf_slice(&text), &attr, ret);
 }
 
+static struct stfs_slice slot_name(enum stfs_slot slot)
+{
+	return stfs_slice_of(stfs_slot_names[slot - STFS_SLOT_DATA].name);
+}
+
 int stfs_change_make_explicit(struct stfs_view *view, uint32_t dir)
 {
 	struct stfs_place place;
@@ -124,8 +129,7 @@ int stfs_change_make_explicit(struct stfs_view *view, uint32_t dir)
 		stfs_view_slot(view, dir, slot, &place);
 		r = make_slot_content(view, &place, &content);
 		if (r == 0)
-			r = stfs_change_add_file(view, dir, stfs_slice_of(stfs_slot_names[slot - STFS_SLOT_DATA].name),
-						 content, &node);
+			r = stfs_change_add_file(view, dir, slot_name(slot), content, &node);
 		if (r < 0) {
 			/* As it was: what is half explicit would show files twice. */
 			while (slot-- > STFS_SLOT_DATA)
@@ -138,25 +142,30 @@ int stfs_change_make_explicit(struct stfs_view *view, uint32_t dir)
 	return 0;
 }
 
-int stfs_change_renew_slot(struct stfs_view *view, uint32_t dir, enum stfs_slot slot)
+int stfs_change_make_slot(struct stfs_view *view, uint32_t dir, enum stfs_slot slot, struct stfs_content **ret)
 {
-	struct stfs_slice name = stfs_slice_of(stfs_slot_names[slot - STFS_SLOT_DATA].name);
 	struct stfs_place place = { view->tree.nodes[dir].id << STFS_SLOT_BITS | slot, slot, dir };
-	_cleanup_(stfs_content_unrefp) struct stfs_content *content = NULL;
-	uint32_t node = stfs_tree_child(&view->tree, dir, name);
+	uint32_t node = stfs_tree_child(&view->tree, dir, slot_name(slot)), unused;
+	uint32_t holder = stfs_tree_find(&view->tree, stfs_change_id_of_ino(place.ino));
 	int r;
+
+	/* The file that was there may have another name now, and kept its number. */
+	if (holder != STFS_NODE_NONE && (node == STFS_NODE_NONE || !stfs_tree_is_below(&view->tree, holder, node)))
+		place.ino = stfs_change_new_id(view) << STFS_SLOT_BITS | STFS_SLOT_KEY;
+	r = reserve_content(view, &unused);
+	if (r == 0)
+		r = stfs_tree_reserve(&view->tree, 1, slot_name(slot).len);
+	return r < 0 ? r : make_slot_content(view, &place, ret);
+}
+
+void stfs_change_put_slot(struct stfs_view *view, uint32_t dir, enum stfs_slot slot, struct stfs_content *content)
+{
+	uint32_t node = stfs_tree_child(&view->tree, dir, slot_name(slot));
 
 	if (node != STFS_NODE_NONE)
 		stfs_change_remove_tree(view, node);
-	/* The file that was there may have another name now, and kept its number. */
-	if (stfs_tree_find(&view->tree, stfs_change_id_of_ino(place.ino)) != STFS_NODE_NONE)
-		place.ino = stfs_change_new_id(view) << STFS_SLOT_BITS | STFS_SLOT_KEY;
-	r = make_slot_content(view, &place, &content);
-	if (r == 0)
-		r = stfs_change_add_file(view, dir, name, content, &node);
-	if (r == 0)
-		content = NULL; /* the tree's from here */
-	return r;
+	if (stfs_change_add_file(view, dir, slot_name(slot), content, &node) < 0)
+		stfs_content_unref(content); /* cannot be: there is room */
 }
 
 int stfs_change_make_file(struct stfs_view *view, uint32_t node)

@@ -22,8 +22,13 @@ uint64_t stfs_change_ino_of_id(uint64_t id);
  */
 int stfs_change_make_explicit(struct stfs_view *view, uint32_t dir);
 
-/* Puts a file of an explicit tensor directory, that has an entry, back as the model has it. */
-int stfs_change_renew_slot(struct stfs_view *view, uint32_t dir, enum stfs_slot slot);
+/*
+ * Makes a file of an explicit tensor directory, that has an entry, as the model has it (the caller owns *ret), and room for it.
+ * Changes nothing yet. The other function puts it (handed over) in the place of what is there now, and does not fail after the
+ * first.
+ */
+int stfs_change_make_slot(struct stfs_view *view, uint32_t dir, enum stfs_slot slot, struct stfs_content **ret);
+void stfs_change_put_slot(struct stfs_view *view, uint32_t dir, enum stfs_slot slot, struct stfs_content *content);
 
 /* Turns a key of the model into a file of its own. Does nothing for other nodes. */
 int stfs_change_make_file(struct stfs_view *view, uint32_t node);

@@ -161,8 +161,11 @@ int stfs_view_size(struct stfs_view *view, const struct stfs_place *place, uint6
 /* Builds the tree of the model into the empty one of the view. Returns 0, -EFBIG, -ENOMEM. */
 int stfs_view_build_tree(struct stfs_view *view);
 
-/* Adds the directory of a tensor of the model, and those above it. Returns 0, -EEXIST (a file is in the way), -EFBIG, -ENOMEM. */
-int stfs_view_add_tensor(struct stfs_view *view, uint32_t entry);
+/*
+ * Adds the directory of a tensor of the model, and those above it, to a tree. Returns 0, -EEXIST (a file is in the way), -EFBIG,
+ * -ENOMEM.
+ */
+int stfs_view_add_tensor(const struct stfs_view *view, struct stfs_tree *tree, uint32_t entry);
 
 /*
  * The times that files of `model` show (heap, owned by the caller): those that files of the same names in `old` showed, else

@@ -244,7 +244,7 @@ static int apply_discard(struct replaying *replaying, struct stfs_slice payload)
 	if (!stfs_payload_take_bytes(&payload, &path))
 		return -EBADMSG;
 	r = stfs_change_restore(replaying->view, path);
-	/* The record was written before it was known whether that can be done. */
+	/* The record may have been written before it was known whether that can be done. */
 	return r == -ENOENT || r == -EEXIST ? 0 : r;
 }
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "array.h"
 #include "edit_private.h"
 #include "view_known.h"
 
@@ -72,53 +71,6 @@ static int is_tensor_below(const struct stfs_view *view, uint32_t entry, struct 
 	return r;
 }
 
-/* What was moved away from below `path` does not take the place of what comes back there: it is a copy from now on. */
-static int disown_moved(struct stfs_view *view, struct stfs_slice path)
-{
-	_cleanup_buf_ struct stfs_buf full = { 0 };
-	int r = 0;
-
-	for (uint32_t node = 0; r == 0 && node < view->tree.n; node++) {
-		bool below = false;
-
-		if (view->tree.nodes[node].kind != STFS_NODE_MODULE || view->tree.nodes[node].entry == STFS_NODE_NONE)
-			continue;
-		r = is_tensor_below(view, view->tree.nodes[node].entry, path, &full, &below);
-		if (r == 0 && below)
-			r = stfs_change_make_explicit(view, node);
-		if (r == 0 && below)
-			view->tree.nodes[node].entry = STFS_NODE_NONE;
-	}
-	return r;
-}
-
-/* Tensors of the model, by their place in its list. */
-struct entries {
-	uint32_t *list; /* heap */
-	uint32_t n, cap;
-};
-
-static void entries_fini(struct entries *entries)
-{
-	free(entries->list);
-}
-
-/* Collects those that were moved to `top` or below it. */
-static int find_moved_here(const struct stfs_view *view, uint32_t top, struct entries *moved)
-{
-	uint32_t node = top;
-	int r = 0;
-
-	for (; r == 0 && node != STFS_NODE_NONE; node = stfs_tree_next(&view->tree, top, node)) {
-		if (view->tree.nodes[node].kind != STFS_NODE_MODULE || view->tree.nodes[node].entry == STFS_NODE_NONE)
-			continue;
-		r = stfs_array_grow((void **)&moved->list, moved->n, &moved->cap, STFS_NODES_MAX, sizeof(uint32_t));
-		if (r == 0)
-			moved->list[moved->n++] = view->tree.nodes[node].entry;
-	}
-	return r;
-}
-
 /* Whether a tensor can have the place: nothing is there, or a directory that is no tensor. */
 static bool is_free(const struct stfs_view *view, uint32_t node)
 {
@@ -133,137 +85,6 @@ static bool is_free(const struct stfs_view *view, uint32_t node)
 	return true;
 }
 
-/* Tensors that left with what was dropped are back where the model has them, unless something else is there by now. */
-static int bring_back(struct stfs_view *view, const struct entries *moved)
-{
-	_cleanup_buf_ struct stfs_buf path = { 0 };
-	int r = 0;
-
-	for (uint32_t i = 0; r == 0 && i < moved->n; i++) {
-		struct stfs_slice name = stfs_model_tensor(view->model, moved->list[i])->name;
-		uint32_t node;
-
-		path.len = 0;
-		r = stfs_name_encode(&path, name, view->options.layout);
-		if (r == 0 && find_path(view, stfs_buf_slice(&path), &node) == 0 && is_free(view, node))
-			r = stfs_view_add_tensor(view, moved->list[i]);
-		if (r == -EEXIST)
-			r = 0;
-	}
-	return r;
-}
-
-/* Adds the tensors of the model that belong below `path`; *ret_n counts them. */
-static int add_tensors(struct stfs_view *view, struct stfs_slice path, uint32_t *ret_n)
-{
-	_cleanup_buf_ struct stfs_buf full = { 0 };
-	int r = 0;
-
-	for (uint32_t i = 0; r == 0 && i < view->model->n_entries; i++) {
-		bool below = false;
-
-		r = is_tensor_below(view, i, path, &full, &below);
-		if (r < 0 || !below)
-			continue;
-		r = stfs_view_add_tensor(view, i);
-		(*ret_n)++;
-	}
-	return r;
-}
-
-/* A file of a tensor as the model has it. Returns 1, or 0 when `path` is no file of a tensor whose place the model knows. */
-static int restore_slot(struct stfs_view *view, struct stfs_slice path)
-{
-	const char *slash = memrchr(path.p, '/', path.len);
-	struct stfs_slice name = { slash ? slash + 1 : path.p, slash ? (size_t)(path.p + path.len - slash - 1) : 0 };
-	uint32_t dir;
-	int r;
-
-	if (!slash || find_path(view, (struct stfs_slice){ path.p, (size_t)(slash - path.p) }, &dir) < 0 ||
-	    dir == STFS_NODE_NONE || view->tree.nodes[dir].entry == STFS_NODE_NONE ||
-	    view->tree.nodes[dir].kind != STFS_NODE_MODULE)
-		return 0;
-	for (unsigned slot = STFS_SLOT_DATA; slot <= STFS_SLOT_SHAPE; slot++) {
-		if (!stfs_slice_is(name, stfs_slot_names[slot - STFS_SLOT_DATA].name))
-			continue;
-		r = view->tree.nodes[dir].explicit_slots ? stfs_change_renew_slot(view, dir, slot) : 0;
-		return r < 0 ? r : 1;
-	}
-	return 0;
-}
-
-/* Adds the keys of the model: the one called `name`, or with an empty name all. */
-static int add_keys(struct stfs_view *view, struct stfs_slice name, uint32_t *ret_n)
-{
-	_cleanup_buf_ struct stfs_buf key = { 0 };
-	uint32_t node;
-
-	for (uint32_t i = 0; i < view->model->n_metadata; i++) {
-		int r;
-
-		key.len = 0;
-		r = stfs_key_encode(&key, view->model->metadata[i].key);
-		if (r == -ENAMETOOLONG || (r == 0 && name.len && !stfs_slice_equal(stfs_buf_slice(&key), name)))
-			continue;
-		if (r == 0)
-			r = stfs_tree_add(&view->tree, STFS_NODE_METADATA, stfs_buf_slice(&key), STFS_NODE_KEY, &node);
-		if (r < 0)
-			return r;
-		view->tree.nodes[node].entry = i;
-		(*ret_n)++;
-	}
-	return 0;
-}
-
-static int restore_metadata(struct stfs_view *view, struct stfs_slice name)
-{
-	uint32_t node, n = 0;
-	int r;
-
-	if (name.len) {
-		node = stfs_tree_child(&view->tree, STFS_NODE_METADATA, name);
-		if (node != STFS_NODE_NONE)
-			stfs_change_remove(view, node);
-		r = add_keys(view, name, &n);
-		return r < 0 ? r : node != STFS_NODE_NONE || n ? 0 : -ENOENT;
-	}
-	while ((node = view->tree.nodes[STFS_NODE_METADATA].first_child) != STFS_NODE_NONE)
-		stfs_change_remove(view, node);
-	return add_keys(view, name, &n);
-}
-
-int stfs_change_restore(struct stfs_view *view, struct stfs_slice path)
-{
-	static const char metadata[] = "__metadata__";
-	_cleanup_(entries_fini) struct entries moved = { 0 };
-	uint32_t node, n = 0;
-	int r;
-
-	if (path.len == 0)
-		return restore_all(view, false);
-	if (is_below(path, stfs_slice_of(metadata))) {
-		size_t skip = STFS_MIN(path.len, sizeof(metadata));
-
-		return restore_metadata(view, (struct stfs_slice){ path.p + skip, path.len - skip });
-	}
-	r = restore_slot(view, path);
-	if (r != 0)
-		return STFS_MIN(r, 0);
-	r = find_path(view, path, &node);
-	if (r == 0 && node != STFS_NODE_NONE)
-		r = find_moved_here(view, node, &moved);
-	if (r < 0)
-		return r;
-	if (node != STFS_NODE_NONE && node != STFS_NODE_ROOT)
-		stfs_change_remove_tree(view, node);
-	r = disown_moved(view, path);
-	if (r == 0)
-		r = add_tensors(view, path, &n);
-	if (r == 0)
-		r = bring_back(view, &moved);
-	return r < 0 ? r : node != STFS_NODE_NONE || n ? 0 : -ENOENT;
-}
-
 static int journal_discard(struct stfs_view *view, struct stfs_slice path)
 {
 	_cleanup_buf_ struct stfs_buf payload = { 0 };
@@ -272,6 +93,274 @@ static int journal_discard(struct stfs_view *view, struct stfs_slice path)
 	return r < 0 ? r :
 		       stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_DISCARD,
 					   stfs_buf_slice(&payload));
+}
+
+/* What is marked of a tensor of the model. */
+enum {
+	MARK_BELOW = 1 << 0, /* it belongs below the path */
+	MARK_HERE = 1 << 1,  /* it was moved there, or is still there */
+};
+
+/*
+ * A part of the tree on its way back. Everything that takes memory is done before it is written down, and before anything that
+ * is staged is let go.
+ */
+struct restoring {
+	struct stfs_view *view;
+	struct stfs_slice path; /* relative to the root */
+	bool journal;           /* to be written down */
+	struct stfs_tree parts; /* what comes back */
+	uint8_t *marks;         /* of each tensor of the model */
+	uint32_t n;             /* tensors below the path, or keys */
+};
+
+static void restoring_fini(struct restoring *restoring)
+{
+	stfs_tree_fini(&restoring->parts);
+	free(restoring->marks);
+}
+
+/* From here on it happens. */
+static int decide(struct restoring *restoring)
+{
+	return restoring->journal ? journal_discard(restoring->view, restoring->path) : 0;
+}
+
+/* Makes room in the tree for what comes back. */
+static int reserve(struct restoring *restoring)
+{
+	return stfs_tree_reserve(&restoring->view->tree, restoring->parts.n, restoring->parts.names.len);
+}
+
+/* Marks the tensors that were moved to `top` or below it. */
+static void mark_here(struct restoring *restoring, uint32_t top)
+{
+	const struct stfs_tree *tree = &restoring->view->tree;
+
+	for (uint32_t node = top; node != STFS_NODE_NONE; node = stfs_tree_next(tree, top, node)) {
+		if (tree->nodes[node].kind == STFS_NODE_MODULE && tree->nodes[node].entry != STFS_NODE_NONE)
+			restoring->marks[tree->nodes[node].entry] |= MARK_HERE;
+	}
+}
+
+/* Finds the tensors of the model that come back: those that belong below the path, and those that were moved there. */
+static int find_tensors(struct restoring *restoring, uint32_t top)
+{
+	const struct stfs_view *view = restoring->view;
+	_cleanup_buf_ struct stfs_buf full = { 0 };
+	int r = stfs_tree_init(&restoring->parts);
+
+	restoring->marks = calloc(view->model->n_entries + 1u, sizeof(*restoring->marks));
+	if (!restoring->marks)
+		return -ENOMEM;
+	mark_here(restoring, top);
+	for (uint32_t i = 0; r == 0 && i < view->model->n_entries; i++) {
+		bool below = false;
+
+		r = is_tensor_below(view, i, restoring->path, &full, &below);
+		if (below)
+			restoring->marks[i] |= MARK_BELOW;
+		restoring->n += below;
+		if (r == 0 && restoring->marks[i])
+			r = stfs_view_add_tensor(view, &restoring->parts, i);
+	}
+	return r;
+}
+
+/* Whether a node is the directory of a tensor that was moved away from below the path: out of `top`, what is there now. */
+static bool is_moved(const struct restoring *restoring, uint32_t node, uint32_t top)
+{
+	const struct stfs_tree *tree = &restoring->view->tree;
+
+	return tree->nodes[node].kind == STFS_NODE_MODULE && tree->nodes[node].entry != STFS_NODE_NONE &&
+	       (restoring->marks[tree->nodes[node].entry] & MARK_BELOW) &&
+	       (top == STFS_NODE_NONE || top == STFS_NODE_ROOT || !stfs_tree_is_below(tree, node, top));
+}
+
+/* What was moved away does not take the place of what comes back: it is a copy from now on. */
+static int copy_moved(struct restoring *restoring, uint32_t top)
+{
+	struct stfs_view *view = restoring->view;
+	int r = 0;
+
+	for (uint32_t node = 0, n = view->tree.n; r == 0 && node < n; node++) {
+		if (is_moved(restoring, node, top))
+			r = stfs_change_make_explicit(view, node);
+	}
+	return r;
+}
+
+/* The node at the place of a tensor of the model, or STFS_NODE_NONE. */
+static uint32_t find_place(const struct stfs_view *view, uint32_t entry)
+{
+	uint32_t node = STFS_NODE_ROOT;
+	struct stfs_name_walk walk;
+
+	stfs_name_walk_init(&walk, stfs_model_tensor(view->model, entry)->name, view->options.layout);
+	while (node != STFS_NODE_NONE && stfs_name_walk_next(&walk))
+		node = stfs_tree_child(&view->tree, node, (struct stfs_slice){ walk.component, walk.len });
+	return node;
+}
+
+/* Tensors that left with what was dropped are back where the model has them, unless something else is there by now. */
+static void bring_back(struct restoring *restoring)
+{
+	struct stfs_view *view = restoring->view;
+
+	for (uint32_t i = 0; i < view->model->n_entries; i++) {
+		if (restoring->marks[i] == MARK_HERE && is_free(view, find_place(view, i)))
+			(void)!stfs_view_add_tensor(view, &view->tree, i); /* a file may be in the way */
+	}
+}
+
+/* Takes no memory but what was reserved. */
+static int put_tensors(struct restoring *restoring)
+{
+	struct stfs_view *view = restoring->view;
+	int r = 0;
+
+	for (uint32_t node = 0; node < view->tree.n; node++) {
+		if (is_moved(restoring, node, STFS_NODE_NONE))
+			view->tree.nodes[node].entry = STFS_NODE_NONE;
+	}
+	for (uint32_t i = 0; r == 0 && i < view->model->n_entries; i++) {
+		if (restoring->marks[i] & MARK_BELOW)
+			r = stfs_view_add_tensor(view, &view->tree, i);
+	}
+	if (r == 0)
+		bring_back(restoring);
+	return r;
+}
+
+static int restore_tensors(struct restoring *restoring)
+{
+	struct stfs_view *view = restoring->view;
+	uint32_t top;
+	int r = find_path(view, restoring->path, &top);
+
+	if (r == 0)
+		r = find_tensors(restoring, top);
+	if (r == 0 && top == STFS_NODE_NONE && restoring->n == 0)
+		r = -ENOENT;
+	if (r == 0)
+		r = copy_moved(restoring, top);
+	if (r == 0)
+		r = reserve(restoring);
+	if (r == 0)
+		r = decide(restoring);
+	if (r < 0)
+		return r;
+	if (top != STFS_NODE_NONE && top != STFS_NODE_ROOT)
+		stfs_change_remove_tree(view, top);
+	return put_tensors(restoring);
+}
+
+/* A file of a tensor as the model has it. Returns 1, or 0 when the path is no file of a tensor whose place the model knows. */
+static int restore_slot(struct restoring *restoring)
+{
+	struct stfs_slice path = restoring->path;
+	const char *slash = memrchr(path.p, '/', path.len);
+	struct stfs_slice name = { slash ? slash + 1 : path.p, slash ? (size_t)(path.p + path.len - slash - 1) : 0 };
+	_cleanup_(stfs_content_unrefp) struct stfs_content *content = NULL;
+	struct stfs_view *view = restoring->view;
+	unsigned slot = STFS_SLOT_DATA;
+	uint32_t dir;
+	int r;
+
+	if (!slash || find_path(view, (struct stfs_slice){ path.p, (size_t)(slash - path.p) }, &dir) < 0 ||
+	    dir == STFS_NODE_NONE || view->tree.nodes[dir].entry == STFS_NODE_NONE ||
+	    view->tree.nodes[dir].kind != STFS_NODE_MODULE)
+		return 0;
+	while (slot <= STFS_SLOT_SHAPE && !stfs_slice_is(name, stfs_slot_names[slot - STFS_SLOT_DATA].name))
+		slot++;
+	if (slot > STFS_SLOT_SHAPE || !view->tree.nodes[dir].explicit_slots)
+		return slot <= STFS_SLOT_SHAPE;
+	r = stfs_change_make_slot(view, dir, slot, &content);
+	if (r == 0)
+		r = decide(restoring);
+	if (r < 0)
+		return r;
+	stfs_change_put_slot(view, dir, slot, stfs_steal(content));
+	return 1;
+}
+
+/* Adds a key of the model to what comes back if it is called `name`, or whatever it is called with an empty name. */
+static int find_key(struct restoring *restoring, uint32_t entry, struct stfs_slice name)
+{
+	_cleanup_buf_ struct stfs_buf key = { 0 };
+	uint32_t node;
+	int r = stfs_key_encode(&key, restoring->view->model->metadata[entry].key);
+
+	if (r == -ENAMETOOLONG || (r == 0 && name.len && !stfs_slice_equal(stfs_buf_slice(&key), name)))
+		return 0;
+	if (r == 0)
+		r = stfs_tree_add(&restoring->parts, STFS_NODE_METADATA, stfs_buf_slice(&key), STFS_NODE_KEY, &node);
+	if (r < 0)
+		return r;
+	restoring->parts.nodes[node].entry = entry;
+	restoring->n++;
+	return 0;
+}
+
+static int put_keys(struct restoring *restoring)
+{
+	struct stfs_tree *tree = &restoring->view->tree;
+	const struct stfs_tree *parts = &restoring->parts;
+
+	for (uint32_t part = parts->nodes[STFS_NODE_METADATA].first_child; part != STFS_NODE_NONE;
+	     part = parts->nodes[part].next) {
+		uint32_t node;
+		int r = stfs_tree_add(tree, STFS_NODE_METADATA, stfs_tree_name(parts, part), STFS_NODE_KEY, &node);
+
+		if (r < 0)
+			return r;
+		tree->nodes[node].entry = parts->nodes[part].entry;
+	}
+	return 0;
+}
+
+/* The key called `name`, or all with an empty name. */
+static int restore_metadata(struct restoring *restoring, struct stfs_slice name)
+{
+	struct stfs_view *view = restoring->view;
+	uint32_t node = name.len ? stfs_tree_child(&view->tree, STFS_NODE_METADATA, name) : STFS_NODE_NONE;
+	int r = stfs_tree_init(&restoring->parts);
+
+	for (uint32_t i = 0; r == 0 && i < view->model->n_metadata; i++)
+		r = find_key(restoring, i, name);
+	if (r == 0 && name.len && node == STFS_NODE_NONE && restoring->n == 0)
+		r = -ENOENT;
+	if (r == 0)
+		r = reserve(restoring);
+	if (r == 0)
+		r = decide(restoring);
+	if (r < 0)
+		return r;
+	if (node != STFS_NODE_NONE)
+		stfs_change_remove(view, node);
+	while (!name.len && (node = view->tree.nodes[STFS_NODE_METADATA].first_child) != STFS_NODE_NONE)
+		stfs_change_remove(view, node);
+	return put_keys(restoring);
+}
+
+static int restore(struct stfs_view *view, struct stfs_slice path, bool journal)
+{
+	static const char metadata[] = "__metadata__";
+	_cleanup_(restoring_fini) struct restoring restoring = { .view = view, .path = path, .journal = journal };
+	int r;
+
+	if (is_below(path, stfs_slice_of(metadata))) {
+		size_t skip = STFS_MIN(path.len, sizeof(metadata));
+
+		return restore_metadata(&restoring, (struct stfs_slice){ path.p + skip, path.len - skip });
+	}
+	r = restore_slot(&restoring);
+	return r != 0 ? STFS_MIN(r, 0) : restore_tensors(&restoring);
+}
+
+int stfs_change_restore(struct stfs_view *view, struct stfs_slice path)
+{
+	return path.len == 0 ? restore_all(view, false) : restore(view, path, false);
 }
 
 /* Whether the model has tensors at `path` or below it. */
@@ -323,10 +412,8 @@ int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stf
 	r = stfs_known_collect(view, &known);
 	if (r == 0)
 		r = find_named(view, &path, &named);
-	if (r == 0 && path.len)
-		r = journal_discard(view, path);
 	if (r == 0)
-		r = path.len ? stfs_change_restore(view, path) : restore_all(view, true);
+		r = path.len ? restore(view, path, true) : restore_all(view, true);
 	stfs_edit_end(view);
 	stfs_known_tell(view, &known);
 	return r;
