@@ -346,6 +346,9 @@ static int conclude(struct stfs_committing *c)
 		stfs_commit_fail(c, left, "the new model is in place, but a file without tensors cannot be removed");
 	c->result.not_durable = stfs_commit_steps_sync(&c->steps, c->os, c->model->dir_fd) < 0;
 	r = show(c);
+	if (r == 0 && atomic_load(&c->view->stopped))
+		stfs_warn(c->report,
+			  "edits are stopped, since memory is short; the next mount or command shows all in its place");
 	if (r == 0)
 		r = left;
 	/* As long as a power cut can bring the old model back, what was staged for it is kept. */

@@ -173,10 +173,10 @@ int stfs_content_make_whole(struct stfs_content *content, struct stfs_stage *sta
 
 /*
  * After a commit: the same bytes are now a run of the new model, or a canonical text. Inode number and times stay (a text that
- * changed has a new mtime); open handles go on, and what they write is staged again.
+ * changed has a new mtime); open handles go on, and what they write is staged again. Cannot fail; `text` may be handed over.
  */
 void stfs_content_rebase_run(struct stfs_content *content, const struct stfs_run *run);
-void stfs_content_rebase_text(struct stfs_content *content, struct stfs_slice text);
+void stfs_content_rebase_text(struct stfs_content *content, struct stfs_buf *text);
 
 /*
  * Applies a journal record that speaks of this content's bytes (not STFS_RECORD_RUN); `payload` is what follows the ino.

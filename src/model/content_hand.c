@@ -197,19 +197,15 @@ void stfs_content_rebase_run(struct stfs_content *content, const struct stfs_run
 	pthread_mutex_unlock(&content->lock);
 }
 
-void stfs_content_rebase_text(struct stfs_content *content, struct stfs_slice text)
+void stfs_content_rebase_text(struct stfs_content *content, struct stfs_buf *text)
 {
-	struct stfs_buf copy = { 0 };
-
 	pthread_mutex_lock(&content->lock);
-	if (!content->in_memory || !stfs_slice_equal(stfs_buf_slice(&content->text), text)) {
-		/* Without memory the text stays as it was written: it means the same. */
-		if (stfs_buf_append(&copy, text.p, text.len) == 0) {
-			stfs_buf_fini(&content->text);
-			content->text = copy;
-			content->size = text.len;
-			stfs_content_touch(content);
-		}
+	if (!content->in_memory || !stfs_slice_equal(stfs_buf_slice(&content->text), stfs_buf_slice(text))) {
+		stfs_buf_fini(&content->text);
+		content->text = *text;
+		*text = (struct stfs_buf){ 0 };
+		content->size = content->text.len;
+		stfs_content_touch(content);
 	}
 	forget_staged(content);
 	content->in_memory = true;

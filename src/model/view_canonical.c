@@ -48,45 +48,56 @@ static int make_parent(struct stfs_view *view, struct stfs_slice path, uint32_t 
 }
 
 /* Moves the files of a tensor into a directory that is there already, as that of a module. */
-static void merge(struct stfs_view *view, uint32_t node, uint32_t target)
+static int merge(struct stfs_view *view, uint32_t node, uint32_t target)
 {
 	struct stfs_tree *tree = &view->tree;
 	struct stfs_node *nodes = tree->nodes;
 
+	int r;
+
 	if (nodes[target].kind != STFS_NODE_MODULE || nodes[target].entry != STFS_NODE_NONE ||
-	    nodes[target].explicit_slots || nodes[node].n_dirs || stfs_change_make_explicit(view, node) < 0)
-		return;
+	    nodes[target].explicit_slots || nodes[node].n_dirs)
+		return 0;
+	r = stfs_change_make_explicit(view, node);
 	/* Memory for the names first: a tensor must not end up in two places. */
-	if (stfs_buf_reserve(&tree->names, 64) < 0)
-		return;
+	if (r == 0)
+		r = stfs_tree_reserve(tree, 0, 64);
+	if (r < 0)
+		return r;
 	for (unsigned role = STFS_ROLE_DATA; role <= STFS_ROLE_SHAPE; role++) {
 		uint32_t file = stfs_view_role_node(view, node, role);
 
-		if (file != STFS_NODE_NONE &&
-		    stfs_tree_move(tree, file, target, stfs_slice_of(stfs_slot_names[role].name)) < 0)
-			return;
+		if (file != STFS_NODE_NONE)
+			r = stfs_tree_move(tree, file, target, stfs_slice_of(stfs_slot_names[role].name));
+		if (r < 0)
+			return r;
 	}
 	nodes = tree->nodes;
 	nodes[target].entry = nodes[node].entry;
 	nodes[target].explicit_slots = true;
 	nodes[node].entry = STFS_NODE_NONE;
 	nodes[node].explicit_slots = false;
+	return 0;
 }
 
-void stfs_view_canonicalize(struct stfs_view *view, uint32_t node)
+int stfs_view_canonicalize(struct stfs_view *view, uint32_t node)
 {
 	_cleanup_buf_ struct stfs_buf is = { 0 }, wanted = { 0 };
 	struct stfs_slice name;
 	uint32_t dir, target;
+	int r = stfs_tree_path(&view->tree, STFS_NODE_ROOT, node, &is);
 
-	if (stfs_tree_path(&view->tree, STFS_NODE_ROOT, node, &is) < 0 ||
-	    stfs_name_encode(&wanted, stfs_view_tensor(view, node)->name, view->options.layout) < 0 ||
-	    stfs_slice_equal(stfs_buf_slice(&is), stfs_buf_slice(&wanted)) || !has_no_scratch(view, node) ||
-	    make_parent(view, stfs_buf_slice(&wanted), &dir, &name) < 0 || stfs_tree_is_below(&view->tree, dir, node))
-		return;
+	if (r == 0)
+		r = stfs_name_encode(&wanted, stfs_view_tensor(view, node)->name, view->options.layout);
+	if (r < 0)
+		return r;
+	if (stfs_slice_equal(stfs_buf_slice(&is), stfs_buf_slice(&wanted)) || !has_no_scratch(view, node))
+		return 0;
+	r = make_parent(view, stfs_buf_slice(&wanted), &dir, &name);
+	if (r < 0)
+		return r == -ENOTDIR ? 0 : r;
+	if (stfs_tree_is_below(&view->tree, dir, node))
+		return 0;
 	target = stfs_tree_child(&view->tree, dir, name);
-	if (target != STFS_NODE_NONE)
-		merge(view, node, target);
-	else
-		(void)!stfs_tree_move(&view->tree, node, dir, name);
+	return target == STFS_NODE_NONE ? stfs_tree_move(&view->tree, node, dir, name) : merge(view, node, target);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "array.h"
 #include "text.h"
 #include "view_canonical.h"
 #include "view_known.h"
@@ -91,7 +92,18 @@ int stfs_view_dump_scratch(struct stfs_view *view, struct stfs_journal *journal)
 	return r;
 }
 
-/* Where the tensors and keys of the new model are, found before anything is changed. */
+/* A text that the new model has in other words. */
+struct new_text {
+	struct stfs_content *content; /* borrowed from the tree */
+	struct stfs_buf text;
+};
+
+/* Where a key of the tree is in the new model. */
+struct new_key {
+	uint32_t node, entry;
+};
+
+/* What the tree is to show of the new model, found and made before anything is changed: then nothing can fail. */
 struct publishing {
 	struct stfs_view *view;
 	struct stfs_model *model;
@@ -99,10 +111,18 @@ struct publishing {
 	uint32_t n;
 	struct timespec *mtimes;
 	struct stfs_table keys; /* of the new model's metadata */
+	struct new_text *new_texts;
+	uint32_t n_texts, texts_cap;
+	struct new_key *new_keys;
+	uint32_t n_keys, keys_cap;
 };
 
 static void publishing_fini(struct publishing *publishing)
 {
+	for (uint32_t i = 0; i < publishing->n_texts; i++)
+		stfs_buf_fini(&publishing->new_texts[i].text);
+	free(publishing->new_texts);
+	free(publishing->new_keys);
 	free(publishing->nodes);
 	free(publishing->entries);
 	free(publishing->mtimes);
@@ -114,44 +134,114 @@ static struct stfs_table_items key_items(const struct stfs_model *model)
 	return (struct stfs_table_items){ model->metadata, sizeof(*model->metadata) };
 }
 
-/* Takes all memory and finds everything. -EINVAL when the new model is not what was planned, which must not be. */
-static int prepare(struct publishing *publishing, const struct stfs_changes *changes)
+/* Adds a text for a file node, still empty. */
+static int add_text(struct publishing *publishing, uint32_t node, struct stfs_buf **ret)
+{
+	int r = stfs_array_grow((void **)&publishing->new_texts, publishing->n_texts, &publishing->texts_cap,
+				UINT32_MAX, sizeof(*publishing->new_texts));
+
+	if (r < 0)
+		return r;
+	publishing->new_texts[publishing->n_texts] =
+		(struct new_text){ .content = stfs_view_content(publishing->view, node) };
+	*ret = &publishing->new_texts[publishing->n_texts++].text;
+	return 0;
+}
+
+static int prepare_slot(struct publishing *publishing, uint32_t dir, enum stfs_role role,
+			const struct stfs_tensor *tensor)
+{
+	uint32_t node = stfs_view_role_node(publishing->view, dir, role);
+	struct stfs_buf *text;
+	int r;
+
+	if (node == STFS_NODE_NONE)
+		return 0;
+	r = add_text(publishing, node, &text);
+	if (r < 0)
+		return r;
+	return role == STFS_ROLE_DTYPE ? stfs_text_dtype(text, tensor) : stfs_text_shape(text, tensor);
+}
+
+/* Finds the tensors. -EINVAL when the new model is not what was planned, which must not be. */
+static int prepare_tensors(struct publishing *publishing, const struct stfs_changes *changes)
 {
 	struct stfs_view *view = publishing->view;
-	int r;
+	int r = 0;
 
 	publishing->nodes = calloc(changes->n_tensors + 1u, sizeof(*publishing->nodes));
 	publishing->entries = calloc(changes->n_tensors + 1u, sizeof(*publishing->entries));
 	if (!publishing->nodes || !publishing->entries)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < changes->n_tensors; i++) {
-		publishing->nodes[i] = stfs_tree_find(&view->tree, stfs_change_id_of_ino(changes->tensors[i].ino));
-		publishing->entries[i] = stfs_model_find(publishing->model, changes->tensors[i].name);
-		if (publishing->nodes[i] == STFS_NODE_NONE || publishing->entries[i] == STFS_ENTRY_NONE)
+	for (uint32_t i = 0; r == 0 && i < changes->n_tensors; i++) {
+		uint32_t dir = stfs_tree_find(&view->tree, stfs_change_id_of_ino(changes->tensors[i].ino));
+		uint32_t entry = stfs_model_find(publishing->model, changes->tensors[i].name);
+
+		if (dir == STFS_NODE_NONE || entry == STFS_ENTRY_NONE)
 			return -EINVAL;
+		r = prepare_slot(publishing, dir, STFS_ROLE_DTYPE, stfs_model_tensor(publishing->model, entry));
+		if (r == 0)
+			r = prepare_slot(publishing, dir, STFS_ROLE_SHAPE, stfs_model_tensor(publishing->model, entry));
+		publishing->nodes[i] = dir;
+		publishing->entries[i] = entry;
 	}
 	publishing->n = changes->n_tensors;
-	r = stfs_view_keep_mtimes(publishing->model, view->model, view->file_mtimes, &publishing->mtimes);
-	for (uint32_t i = 0; r == 0 && i < publishing->model->n_metadata; i++)
-		r = stfs_table_insert(&publishing->keys, key_items(publishing->model), i);
 	return r;
 }
 
-static void rebase_text(struct stfs_view *view, uint32_t dir, enum stfs_role role, const struct stfs_tensor *tensor)
+/* Finds the model's metadata entry of a key's file; STFS_TABLE_NONE when there is none. */
+static int find_key(struct publishing *publishing, struct stfs_slice name, uint32_t *ret)
 {
-	uint32_t node = stfs_view_role_node(view, dir, role);
-	_cleanup_buf_ struct stfs_buf text = { 0 };
-	int r;
+	_cleanup_buf_ struct stfs_buf key = { 0 };
+	int r = stfs_key_decode(&key, name);
 
-	if (node == STFS_NODE_NONE)
-		return;
-	r = role == STFS_ROLE_DTYPE ? stfs_text_dtype(&text, tensor) : stfs_text_shape(&text, tensor);
+	*ret = STFS_TABLE_NONE;
 	if (r == 0)
-		stfs_content_rebase_text(stfs_view_content(view, node), stfs_buf_slice(&text));
+		*ret = stfs_table_find(&publishing->keys, key_items(publishing->model), stfs_buf_slice(&key));
+	return r == -ENOMEM ? r : 0;
 }
 
-/* The files of an edited tensor are now those of the new model. */
-static void rebase_tensor(struct publishing *publishing, uint32_t dir, uint32_t entry)
+static int prepare_key(struct publishing *publishing, uint32_t node)
+{
+	const struct stfs_tree *tree = &publishing->view->tree;
+	struct stfs_buf *text;
+	uint32_t entry;
+	int r;
+
+	if (is_scratch(publishing->view, node))
+		return 0;
+	r = find_key(publishing, stfs_tree_name(tree, node), &entry);
+	if (r < 0 || entry == STFS_TABLE_NONE)
+		return r;
+	if (tree->nodes[node].kind != STFS_NODE_KEY) {
+		r = add_text(publishing, node, &text);
+		return r < 0 ? r : stfs_text_metadata(text, &publishing->model->metadata[entry]);
+	}
+	r = stfs_array_grow((void **)&publishing->new_keys, publishing->n_keys, &publishing->keys_cap, UINT32_MAX,
+			    sizeof(*publishing->new_keys));
+	if (r == 0)
+		publishing->new_keys[publishing->n_keys++] = (struct new_key){ node, entry };
+	return r;
+}
+
+/* Takes all memory and finds everything. */
+static int prepare(struct publishing *publishing, const struct stfs_changes *changes)
+{
+	struct stfs_view *view = publishing->view;
+	int r = prepare_tensors(publishing, changes);
+
+	if (r == 0)
+		r = stfs_view_keep_mtimes(publishing->model, view->model, view->file_mtimes, &publishing->mtimes);
+	for (uint32_t i = 0; r == 0 && i < publishing->model->n_metadata; i++)
+		r = stfs_table_insert(&publishing->keys, key_items(publishing->model), i);
+	for (uint32_t node = view->tree.nodes[STFS_NODE_METADATA].first_child; r == 0 && node != STFS_NODE_NONE;
+	     node = view->tree.nodes[node].next)
+		r = prepare_key(publishing, node);
+	return r;
+}
+
+/* The bytes of an edited tensor are now those of the new model. */
+static void rebase_data(struct publishing *publishing, uint32_t dir, uint32_t entry)
 {
 	const struct stfs_tensor *tensor = stfs_model_tensor(publishing->model, entry);
 	struct stfs_run run = {
@@ -166,42 +256,38 @@ static void rebase_tensor(struct publishing *publishing, uint32_t dir, uint32_t 
 		publishing->view->tree.nodes[dir].explicit_slots = true;
 		stfs_content_rebase_run(stfs_view_content(publishing->view, data), &run);
 	}
-	rebase_text(publishing->view, dir, STFS_ROLE_DTYPE, tensor);
-	rebase_text(publishing->view, dir, STFS_ROLE_SHAPE, tensor);
 }
 
-/* The model's metadata entry of a key's file, or NULL. */
-static const struct stfs_metadata_entry *find_key(struct publishing *publishing, struct stfs_slice name)
+/* Makes the nodes those of the new model. */
+static void rebase(struct publishing *publishing)
 {
-	_cleanup_buf_ struct stfs_buf key = { 0 };
-	uint32_t at;
+	struct stfs_node *nodes = publishing->view->tree.nodes;
 
-	if (stfs_key_decode(&key, name) < 0)
-		return NULL;
-	at = stfs_table_find(&publishing->keys, key_items(publishing->model), stfs_buf_slice(&key));
-	return at == STFS_TABLE_NONE ? NULL : &publishing->model->metadata[at];
+	for (uint32_t node = 0; node < publishing->view->tree.n; node++) {
+		if (nodes[node].kind == STFS_NODE_MODULE)
+			nodes[node].entry = STFS_NODE_NONE;
+	}
+	for (uint32_t i = 0; i < publishing->n; i++) {
+		nodes[publishing->nodes[i]].entry = publishing->entries[i];
+		rebase_data(publishing, publishing->nodes[i], publishing->entries[i]);
+	}
+	for (uint32_t i = 0; i < publishing->n_texts; i++)
+		stfs_content_rebase_text(publishing->new_texts[i].content, &publishing->new_texts[i].text);
+	for (uint32_t i = 0; i < publishing->n_keys; i++)
+		nodes[publishing->new_keys[i].node].entry = publishing->new_keys[i].entry;
 }
 
-static void rebase_keys(struct publishing *publishing)
+/* Gives names that were spelt with dots their one place. */
+static void canonicalize(struct publishing *publishing)
 {
 	struct stfs_view *view = publishing->view;
-	struct stfs_tree *tree = &view->tree;
+	int r = 0;
 
-	for (uint32_t node = tree->nodes[STFS_NODE_METADATA].first_child; node != STFS_NODE_NONE;
-	     node = tree->nodes[node].next) {
-		const struct stfs_metadata_entry *entry;
-		_cleanup_buf_ struct stfs_buf text = { 0 };
-
-		if (is_scratch(view, node))
-			continue;
-		entry = find_key(publishing, stfs_tree_name(tree, node));
-		if (!entry)
-			continue;
-		if (tree->nodes[node].kind == STFS_NODE_KEY)
-			tree->nodes[node].entry = (uint32_t)(entry - publishing->model->metadata);
-		else if (stfs_text_metadata(&text, entry) == 0)
-			stfs_content_rebase_text(stfs_view_content(view, node), stfs_buf_slice(&text));
-	}
+	for (uint32_t i = 0; r == 0 && view->dirs_moved && i < publishing->n; i++)
+		r = stfs_view_canonicalize(view, publishing->nodes[i]);
+	/* The next mount has another tree, and would not understand what is staged on this one. */
+	if (r < 0)
+		stfs_view_stop(view);
 }
 
 /* Directories with neither tensor nor file below them are no part of a model. */
@@ -232,21 +318,12 @@ int stfs_view_publish(struct stfs_view *view, struct stfs_model *model, const st
 	if (r == 0)
 		r = stfs_known_collect(view, &known);
 	if (r == 0) {
-		for (uint32_t node = 0; node < view->tree.n; node++) {
-			if (view->tree.nodes[node].kind == STFS_NODE_MODULE)
-				view->tree.nodes[node].entry = STFS_NODE_NONE;
-		}
-		for (uint32_t i = 0; i < publishing.n; i++) {
-			view->tree.nodes[publishing.nodes[i]].entry = publishing.entries[i];
-			rebase_tensor(&publishing, publishing.nodes[i], publishing.entries[i]);
-		}
-		rebase_keys(&publishing);
+		rebase(&publishing);
 		old = view->model;
 		view->model = model;
 		free(view->file_mtimes);
 		view->file_mtimes = stfs_steal(publishing.mtimes);
-		for (uint32_t i = 0; view->dirs_moved && i < publishing.n; i++)
-			stfs_view_canonicalize(view, publishing.nodes[i]);
+		canonicalize(&publishing);
 		drop_empty_dirs(view);
 		atomic_fetch_add(&view->generation, 1);
 		atomic_fetch_add(&view->journal_generation, 1);
