@@ -7,11 +7,11 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "fault_fixture.h"
 #include "faulty_os.h"
 #include "shard_fixture.h"
 
 #define SINGLE "m.safetensors"
-#define FILES_MAX 8
 
 /* A model, what is staged in it, and how it is committed. */
 struct scenario {
@@ -20,13 +20,6 @@ struct scenario {
 	void (*stage)(struct stfs_view *view); /* all edits but scratch files */
 	bool scratch;
 	struct stfs_commit_options options;
-};
-
-/* The files of a model; all zero is none. */
-struct files {
-	char names[1024];
-	struct stfs_buf bytes[FILES_MAX];
-	unsigned n;
 };
 
 static struct faulty_os faulty;
@@ -94,66 +87,6 @@ static const struct scenario single_scratch = { SINGLE, make_single, stage_singl
 static const struct scenario shards = { "", make_shards, stage_shards, false, { .output = NULL } };
 static const struct scenario shards_scratch = { "", make_shards, stage_all_shards, true, { .output = NULL } };
 static const struct scenario sorting = { SINGLE, make_single, stage_nothing, false, { .plan = { .sort = true } } };
-
-/* In memory if that can be: nothing here depends on what a disk keeps. */
-static void make_folder(void)
-{
-	strcpy(fixture_dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/stfs-fault-XXXXXX" : "/tmp/stfs-fault-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(fixture_dir));
-}
-
-static void remove_names(const char *name)
-{
-	DIR *dir = opendir(fixture_path(name));
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-}
-
-static void empty_folder(void)
-{
-	remove_names(FIXTURE_STAGE);
-	rmdir(fixture_path(FIXTURE_STAGE));
-	remove_names("");
-}
-
-static void free_files(struct files *files)
-{
-	for (unsigned i = 0; i < files->n; i++)
-		stfs_buf_fini(&files->bytes[i]);
-	*files = (struct files){ 0 };
-}
-
-/* Reads what is in the folder beside the staging area. */
-static void read_files(struct files *files)
-{
-	const char *names = folder_names("");
-	char copy[1024], *name, *rest = copy;
-
-	free_files(files);
-	snprintf(copy, sizeof(copy), "%s", names);
-	while ((name = strsep(&rest, " "))) {
-		if (strcmp(name, FIXTURE_STAGE) == 0)
-			continue;
-		ck_assert_uint_lt(files->n, FILES_MAX);
-		strcat(strcat(files->names, " "), name);
-		files->bytes[files->n++] = file_bytes(name);
-	}
-}
-
-static bool same_files(const struct files *a, const struct files *b)
-{
-	if (strcmp(a->names, b->names) != 0)
-		return false;
-	for (unsigned i = 0; i < a->n; i++) {
-		if (!stfs_slice_equal(stfs_buf_slice(&a->bytes[i]), stfs_buf_slice(&b->bytes[i])))
-			return false;
-	}
-	return true;
-}
 
 /* A fresh model with everything staged, on calls that do not fail yet. */
 static struct stfs_view *prepare(void)
@@ -337,8 +270,7 @@ static void fail_everywhere(const struct scenario *which)
 			ck_assert_uint_gt(at, 20);
 		}
 	}
-	empty_folder();
-	ck_assert_int_eq(rmdir(fixture_dir), 0);
+	remove_folder();
 }
 
 /* A commit whose sync number `at` fails, and no other call. Returns false when it made fewer. */
@@ -375,8 +307,7 @@ static void sync_everywhere(const struct scenario *which, unsigned n_built)
 		n_failed++;
 	ck_assert_uint_ge(n_failed, n_built + 3);
 	ck_assert(not_durable);
-	empty_folder();
-	ck_assert_int_eq(rmdir(fixture_dir), 0);
+	remove_folder();
 }
 
 /* Waits for a child that was to be killed. Returns false when it came to its end. */
@@ -424,8 +355,7 @@ static void kill_everywhere(const struct scenario *which)
 		}
 		ck_assert_uint_gt(at, 20);
 	}
-	empty_folder();
-	ck_assert_int_eq(rmdir(fixture_dir), 0);
+	remove_folder();
 }
 
 /* Opens what a crash left, with a fault at call number `at`. Returns false when that made fewer calls. */
@@ -513,8 +443,7 @@ static void recover_from_everywhere(const struct scenario *which)
 	n = count_calls();
 	for (unsigned at = 5; at <= n; at += at + 20 < n ? 25 : 1)
 		recover_everywhere(at);
-	empty_folder();
-	ck_assert_int_eq(rmdir(fixture_dir), 0);
+	remove_folder();
 }
 
 static const struct scenario *const scenarios[] = { &single, &single_scratch, &shards, &shards_scratch, &sorting };
