@@ -91,7 +91,7 @@ struct stfs_view {
 	uint32_t n_contents, contents_cap;
 	struct stfs_file_attr *dir_attrs; /* of nodes that have some, by `attr` - 1 */
 	uint32_t n_dir_attrs, dir_attrs_cap;
-	uint64_t next_id; /* counts made nodes */
+	uint64_t next_id; /* counts made nodes, from anywhere on */
 
 	bool dirs_moved;          /* a directory was made or moved: paths may spell other names than the model's */
 	struct stfs_stage *stage; /* NULL: read-only */

@@ -317,6 +317,23 @@ START_TEST(removed_while_open)
 }
 END_TEST
 
+/* The kernel would take the new file for the old one, which somebody still reads. */
+START_TEST(number_of_an_open_file_is_not_given_again)
+{
+	struct stfs_file *file;
+	uint64_t ino;
+
+	ck_assert_int_eq(put("one", "1"), 0);
+	reopen();
+	ino = ino_of("one");
+	file = open_write("one", false);
+	ck_assert_int_eq(do_unlink("one"), 0);
+	ck_assert_int_eq(put("two", "2"), 0);
+	ck_assert_uint_ne(ino_of("two"), ino);
+	stfs_file_close(file);
+}
+END_TEST
+
 START_TEST(one_writer)
 {
 	int fd = open(fixture_dir, O_RDONLY | O_DIRECTORY), model = open(fixture_path("m.safetensors"), O_RDONLY);
@@ -383,6 +400,7 @@ int main(void)
 	tcase_add_test(tcase, numpy_sets_all_at_once);
 	tcase_add_test(tcase, discard);
 	tcase_add_test(tcase, removed_while_open);
+	tcase_add_test(tcase, number_of_an_open_file_is_not_given_again);
 	tcase_add_test(tcase, one_writer);
 	tcase_add_test(tcase, edits_for_another_version_wait);
 	tcase_set_timeout(tcase, 60);
