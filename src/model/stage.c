@@ -79,6 +79,15 @@ static int look_inside(const struct stfs_stage *stage, int dir_fd, struct stfs_d
 	return 0;
 }
 
+/* Puts another descriptor, or -1, in the place of the directory's, which is closed. */
+static void set_dir(struct stfs_stage *stage, int dir_fd)
+{
+	pthread_mutex_lock(&stage->dir_lock);
+	stfs_closep(&stage->dir_fd);
+	stage->dir_fd = dir_fd;
+	pthread_mutex_unlock(&stage->dir_lock);
+}
+
 int stfs_stage_look(struct stfs_stage *stage, struct stfs_diag *diag)
 {
 	_cleanup_(stfs_journal_closep) struct stfs_journal *journal = NULL;
@@ -90,9 +99,8 @@ int stfs_stage_look(struct stfs_stage *stage, struct stfs_diag *diag)
 	if (r < 0 && r != -ENOENT)
 		return r;
 	stfs_journal_close(stage->journal);
-	stfs_closep(&stage->dir_fd);
 	stage->journal = stfs_steal(journal);
-	stage->dir_fd = dir_fd < 0 ? -1 : stfs_steal_fd(&dir_fd);
+	set_dir(stage, dir_fd < 0 ? -1 : stfs_steal_fd(&dir_fd));
 	return 0;
 }
 
@@ -141,6 +149,7 @@ int stfs_stage_new(const struct stfs_stage_options *options, struct stfs_diag *d
 
 	if (!stage)
 		return -ENOMEM;
+	pthread_mutex_init(&stage->dir_lock, NULL); /* cannot fail for a plain one */
 	stage->os = options->os;
 	stage->shared_dir = options->shared_dir;
 	stage->parent_fd = stage->dir_fd = stage->lock_fd = -1;
@@ -174,6 +183,7 @@ void stfs_stage_free(struct stfs_stage *stage)
 	stfs_journal_close(stage->journal);
 	stfs_closep(&stage->dir_fd);
 	stfs_closep(&stage->parent_fd);
+	pthread_mutex_destroy(&stage->dir_lock);
 	stfs_stage_unlock(stage);
 	free(stage->path);
 	free(stage->name);
@@ -251,7 +261,7 @@ static int remove_dir(struct stfs_stage *stage)
 {
 	const struct stfs_os *os = stage->os;
 
-	stfs_closep(&stage->dir_fd);
+	set_dir(stage, -1);
 	stage->named = false;
 	if (STFS_RETRY(os->unlinkat(os->user, stage->parent_fd, stage->name, AT_REMOVEDIR)) == 0 || errno == ENOENT ||
 	    errno == ENOTEMPTY || errno == EEXIST)

@@ -127,7 +127,12 @@ int stfs_stage_file_open(struct stfs_stage *stage, uint64_t number, int *ret_fd)
 
 int stfs_stage_file_remove(struct stfs_stage *stage, uint64_t number)
 {
-	return stfs_stage_remove_name(stage, bytes_name(number).text);
+	int r;
+
+	pthread_mutex_lock(&stage->dir_lock);
+	r = stfs_stage_remove_name(stage, bytes_name(number).text);
+	pthread_mutex_unlock(&stage->dir_lock);
+	return r;
 }
 
 struct sweep {

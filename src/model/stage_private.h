@@ -2,6 +2,8 @@
 /* What stage.c (the directory), stage_files.c (the names in it) and stage_lock.c (who may write) share. */
 #pragma once
 
+#include <pthread.h>
+
 #include "stage.h"
 
 #define STFS_STAGE_JOURNAL "journal"
@@ -15,7 +17,9 @@ struct stfs_stage {
 	char *holder;
 	int parent_fd; /* the directory that holds `name` */
 	int dir_fd;    /* the staging directory, -1 when it is not there */
-	int lock_fd;   /* -1 when not locked */
+	/* Makes a change of dir_fd wait for a removal: the last reference to a file of bytes may go at any time. A leaf. */
+	pthread_mutex_t dir_lock;
+	int lock_fd; /* -1 when not locked */
 	bool shared_dir;
 	bool noted;                   /* the note of the holder is ours */
 	_Atomic bool named;           /* the entries of the directory and of its journal are on disk */

@@ -314,8 +314,11 @@ int stfs_view_create(struct stfs_view *view, uint64_t parent, struct stfs_slice 
 	if (r < 0)
 		return r;
 	r = make_file(view, parent, name, &attr, ret_attr, &content, &role);
+	/* Before others can write to it: its bytes might be in the staging area by then, and that gone with a commit. */
+	if (r == 0)
+		r = stfs_file_new(view, content, role, STFS_NODE_NONE, ret_file);
 	stfs_edit_end(view);
-	return r < 0 ? r : stfs_file_new(view, content, role, STFS_NODE_NONE, ret_file);
+	return r;
 }
 
 static int remove_entry(struct stfs_view *view, uint64_t parent, struct stfs_slice name, bool is_dir)
