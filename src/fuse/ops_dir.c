@@ -54,15 +54,21 @@ static bool is_dot(struct stfs_slice name)
 	return stfs_slice_is(name, ".") || stfs_slice_is(name, "..");
 }
 
-/* Adds an entry whose successor has the cookie `next`. Returns 1 when added, 0 when it does not fit, or -errno. */
-static int add_entry(struct fill *fill, const struct stfs_dirent *entry, const char *name, off_t next)
+static mode_t mode_of(const struct stfs_dirent *entry)
 {
 	static const mode_t modes[] = {
 		[STFS_NODE_DIR] = S_IFDIR,
 		[STFS_NODE_FILE] = S_IFREG,
 		[STFS_NODE_LINK] = S_IFLNK,
 	};
-	struct stat st = { .st_ino = entry->ino, .st_mode = modes[entry->type] };
+
+	return modes[entry->type];
+}
+
+/* Adds an entry whose successor has the cookie `next`. Returns 1 when added, 0 when it does not fit, or -errno. */
+static int add_entry(struct fill *fill, const struct stfs_dirent *entry, const char *name, off_t next)
+{
+	struct stat st = { .st_ino = entry->ino, .st_mode = mode_of(entry) };
 	size_t room = fill->size - fill->used;
 	size_t need = fuse_add_direntry(fill->req, fill->data + fill->used, room, name, &st, next);
 
@@ -95,19 +101,18 @@ static int look_up(struct fill *fill, const struct stfs_dirent *entry, struct st
  */
 static int add_entry_plus(struct fill *fill, const struct stfs_dirent *entry, const char *name, off_t next)
 {
-	struct fuse_entry_param param = { .attr = { .st_ino = entry->ino, .st_mode = S_IFDIR } };
+	struct fuse_entry_param param = { .attr = { .st_ino = entry->ino, .st_mode = mode_of(entry) } };
 	size_t room = fill->size - fill->used, need;
 
 	if (!is_dot(entry->name)) {
 		struct stfs_attr attr;
 		int r = look_up(fill, entry, &attr);
 
-		/* Passed over. */
-		if (r == -ENOENT)
-			return 1;
-		if (r < 0)
+		/* Without attributes: a directory that is being renamed would else be missing under both names. */
+		if (r == 0)
+			stfs_attr_to_entry(stfs_front_of(fill->req), &attr, &param);
+		else if (r != -ENOENT)
 			return r;
-		stfs_attr_to_entry(stfs_front_of(fill->req), &attr, &param);
 	}
 	need = fuse_add_direntry_plus(fill->req, fill->data + fill->used, room, name, &param, next);
 	if (need > room)
