@@ -129,30 +129,105 @@ static void attach_content(struct stfs_file *file, struct stfs_content *content)
 	}
 }
 
-void stfs_file_follow(struct stfs_file *file)
+/* The content that an open file reads: its own, or for a data.npy that is made up that of the data. NULL: there is none. */
+static struct stfs_content *find_content(const struct stfs_file *file)
 {
-	struct stfs_view *view = file->view;
-	uint64_t ino = file->ino;
+	const struct stfs_view *view = file->view;
+	struct stfs_place place;
+	uint32_t node = STFS_NODE_NONE;
+
+	if (stfs_view_resolve(view, file->ino, &place) < 0)
+		return NULL;
+	if (place.slot == STFS_SLOT_FILE && !file->fixed)
+		node = place.node;
+	else if (place.slot == STFS_SLOT_NPY && file->fixed && view->tree.nodes[place.node].explicit_slots)
+		node = stfs_view_role_node(view, place.node, STFS_ROLE_DATA);
+	return node == STFS_NODE_NONE ? NULL : stfs_view_content(view, node);
+}
+
+bool stfs_file_is_left_behind(struct stfs_file *file)
+{
+	struct stfs_content *content = atomic_load(&file->content);
 	struct stfs_place place;
 
-	if (!view->stage || atomic_load(&file->content) || file->fixed)
-		return;
-	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+	return content && stfs_content_is_dropped(content) && !stfs_content_is_handed_on(content) &&
+	       stfs_view_resolve(file->view, file->ino, &place) == 0 && (place.slot == STFS_SLOT_NPY) == file->fixed;
+}
 
-	if (stfs_view_resolve(view, ino, &place) == 0 && place.slot == STFS_SLOT_FILE)
-		attach_content(file, stfs_view_content(view, place.node));
+/* Makes a file of the model that a left one goes on as. Called with the tree locked for a change. */
+static int make_content(const struct stfs_file *file, struct stfs_content **ret)
+{
+	struct stfs_place place;
+	uint32_t node;
+	int r = stfs_view_resolve(file->view, file->ino, &place);
+
+	if (r == 0)
+		r = place.slot == STFS_SLOT_NPY ? stfs_change_make_explicit(file->view, place.node) :
+						  stfs_edit_file_node(file->view, file->ino, &node);
+	if (r < 0)
+		return r;
+	*ret = find_content(file);
+	return *ret ? stfs_content_open(*ret) : -ENOENT;
+}
+
+static int leave_dropped(struct stfs_file *file)
+{
+	struct stfs_former *former = malloc(sizeof(*former));
+	struct stfs_content *content;
+	int r = 0;
+
+	if (!former)
+		return -ENOMEM;
+	pthread_rwlock_wrlock(&file->view->tree_lock);
+	/* Another thread may have been here. */
+	if (stfs_file_is_left_behind(file)) {
+		r = make_content(file, &content);
+		if (r == 0) {
+			*former = (struct stfs_former){ file->formers, atomic_load(&file->content) };
+			file->formers = stfs_steal(former);
+			atomic_store(&file->content, stfs_content_ref(content));
+		}
+	}
+	pthread_rwlock_unlock(&file->view->tree_lock);
+	free(former);
+	return r;
+}
+
+int stfs_file_follow(struct stfs_file *file)
+{
+	struct stfs_content *content = atomic_load(&file->content), *found;
+	bool left;
+
+	if (!file->view->stage || (content && !stfs_content_is_dropped(content)))
+		return 0;
+	pthread_rwlock_rdlock(&file->view->tree_lock);
+	left = stfs_file_is_left_behind(file);
+	found = content ? NULL : find_content(file);
+	if (found)
+		attach_content(file, found);
+	pthread_rwlock_unlock(&file->view->tree_lock);
+	return left ? leave_dropped(file) : 0;
+}
+
+static void close_content(struct stfs_content *content)
+{
+	if (!content)
+		return;
+	stfs_content_close(content);
+	stfs_content_unref(content);
 }
 
 void stfs_file_close(struct stfs_file *file)
 {
-	struct stfs_content *content;
+	struct stfs_former *former;
 
 	if (!file)
 		return;
-	content = atomic_load(&file->content);
-	if (content) {
-		stfs_content_close(content);
-		stfs_content_unref(content);
+	close_content(atomic_load(&file->content));
+	while ((former = file->formers)) {
+		file->formers = former->next;
+		close_content(former->content);
+		free(former);
 	}
 	stfs_buf_fini(&file->head);
 	stfs_buf_fini(&file->before);
@@ -284,9 +359,10 @@ int stfs_file_map(struct stfs_file *file, uint64_t offset, size_t size, struct s
 {
 	struct stfs_content *content;
 	size_t head_len;
-	int r = 0;
+	int r = stfs_file_follow(file);
 
-	stfs_file_follow(file);
+	if (r < 0)
+		return r;
 	content = atomic_load(&file->content);
 	/* The generated text of what became a file of its own no longer counts. */
 	head_len = content && !file->fixed ? 0 : file->head.len;

@@ -198,14 +198,20 @@ static int begin_write(struct stfs_file *file)
 
 	if (!view->stage)
 		return -EROFS;
+	r = stfs_file_follow(file);
+	if (r < 0)
+		return r;
 	pthread_rwlock_rdlock(&view->tree_lock);
-	/* A commit took the staging area away since the file was opened: an empty change makes a new one. */
-	while (!stfs_stage_journal(view->stage)) {
+	/* A commit or discard took the staging area away since the file was opened: an empty change makes a new one. */
+	while (!stfs_stage_journal(view->stage) || stfs_file_is_left_behind(file)) {
 		pthread_rwlock_unlock(&view->tree_lock);
 		r = stfs_edit_begin(view);
 		if (r < 0)
 			return r;
 		stfs_edit_end(view);
+		r = stfs_file_follow(file);
+		if (r < 0)
+			return r;
 		pthread_rwlock_rdlock(&view->tree_lock);
 	}
 	r = atomic_load(&view->frozen) ? stfs_view_frozen_error(view) :
@@ -279,15 +285,14 @@ static int set_file_attr(struct stfs_file *file, struct stfs_content *content, c
 
 int stfs_file_setattr(struct stfs_file *file, const struct stfs_attr_change *change, struct stfs_attr *ret_attr)
 {
-	struct stfs_content *content = atomic_load(&file->content);
 	int r;
 
-	if (!content)
+	if (!atomic_load(&file->content))
 		return -EBADF;
 	r = begin_write(file);
 	if (r < 0)
 		return r;
-	r = set_file_attr(file, content, change);
+	r = set_file_attr(file, atomic_load(&file->content), change);
 	atomic_fetch_add(&file->view->generation, 1);
 	pthread_rwlock_unlock(&file->view->tree_lock);
 	return r < 0 ? r : stfs_file_getattr(file, ret_attr);
@@ -300,7 +305,7 @@ bool stfs_file_is_generated(const struct stfs_file *file)
 
 int stfs_file_allocate(struct stfs_file *file, uint64_t size)
 {
-	struct stfs_content *content = atomic_load(&file->content);
+	struct stfs_content *content;
 	int r;
 
 	if (!file->writable)
@@ -308,6 +313,7 @@ int stfs_file_allocate(struct stfs_file *file, uint64_t size)
 	r = begin_write(file);
 	if (r < 0)
 		return r;
+	content = atomic_load(&file->content);
 	if (stfs_content_size(content) < size)
 		r = file->fixed ? -EOPNOTSUPP : stfs_content_truncate(content, file->view->stage, size);
 	atomic_fetch_add(&file->view->generation, 1);
@@ -360,8 +366,9 @@ int stfs_file_copy(struct stfs_file *from, uint64_t from_offset, struct stfs_fil
 
 	if (!to->writable || to->fixed || from_offset != to_offset)
 		return -EOPNOTSUPP;
-	stfs_file_follow(from);
-	r = begin_write(to);
+	r = stfs_file_follow(from);
+	if (r == 0)
+		r = begin_write(to);
 	if (r < 0)
 		return r;
 	r = refer(from, from_offset, to, len, ret_copied);
@@ -421,9 +428,10 @@ int stfs_file_sync(struct stfs_file *file)
 {
 	struct stfs_view *view = file->view;
 	struct stfs_content *content;
-	int r;
+	int r = stfs_file_follow(file);
 
-	stfs_file_follow(file);
+	if (r < 0)
+		return r;
 	content = atomic_load(&file->content);
 	if (!view->stage || !content)
 		return 0;

@@ -334,6 +334,66 @@ START_TEST(number_of_an_open_file_is_not_given_again)
 }
 END_TEST
 
+static void expect_read(struct stfs_file *file, uint64_t offset, const char *text)
+{
+	char bytes[8];
+	size_t n = 0;
+
+	ck_assert_int_eq(stfs_file_read(file, offset, bytes, strlen(text), &n), 0);
+	ck_assert_uint_eq(n, strlen(text));
+	ck_assert_mem_eq(bytes, text, n);
+}
+
+/* The kernel keeps one cache for all that are open under a number: they must be the same file to us too. */
+START_TEST(discarded_while_open)
+{
+	struct stfs_file *file = open_write("model/big/data", false), *key = open_write("__metadata__/note", false);
+	struct stfs_buf before = bytes_of("model/big/data"), after;
+	char old[3] = { before.data[0], before.data[1] };
+	size_t n;
+
+	for (int all = 0; all < 2; all++) {
+		ck_assert_int_eq(stfs_file_write(file, "new", 3, 0, &n), 0);
+		ck_assert_int_eq(stfs_file_write(key, "z", 1, 0, &n), 0);
+		ck_assert_int_eq(
+			stfs_view_discard(view, all ? (struct stfs_slice){ 0 } : stfs_slice_of("model/big"), NULL), 0);
+		expect_read(file, 0, old);
+		expect_read(key, 0, all ? "x\n" : "z\n");
+	}
+	expect_status("# nothing is staged\n");
+	ck_assert_int_eq(stfs_file_write(file, "AB", 2, 0, &n), 0);
+	ck_assert_int_eq(stfs_file_write(key, "y", 1, 0, &n), 0);
+	stfs_file_close(file);
+	stfs_file_close(key);
+	expect_status("M model.big (data)\nM __metadata__/note\n# 2 changes, 0 incomplete, 0 scratch files\n");
+	reopen();
+	expect_status("M model.big (data)\nM __metadata__/note\n# 2 changes, 0 incomplete, 0 scratch files\n");
+	memcpy(before.data, "AB", 2);
+	after = bytes_of("model/big/data");
+	ck_assert(stfs_slice_equal(stfs_buf_slice(&after), stfs_buf_slice(&before)));
+	expect("__metadata__/note", "y\n");
+	stfs_buf_fini(&before);
+	stfs_buf_fini(&after);
+}
+END_TEST
+
+/* A data.npy that was opened before the first edit shows what others write to the data. */
+START_TEST(npy_is_read_while_data_is_written)
+{
+	struct stfs_file *npy = NULL, *data;
+	struct stfs_attr attr;
+	size_t n;
+
+	ck_assert_int_eq(stfs_view_open(view, ino_of("model/big/data.npy"), &npy), 0);
+	data = open_write("model/big/data", false);
+	ck_assert_int_eq(stfs_file_write(data, "new", 3, 0, &n), 0);
+	ck_assert_int_eq(stfs_file_getattr(npy, &attr), 0);
+	expect_read(npy, attr.size - 100000, "new");
+	stfs_file_close(npy);
+	stfs_file_close(data);
+}
+END_TEST
+
 START_TEST(one_writer)
 {
 	int fd = open(fixture_dir, O_RDONLY | O_DIRECTORY), model = open(fixture_path("m.safetensors"), O_RDONLY);
@@ -401,6 +461,8 @@ int main(void)
 	tcase_add_test(tcase, discard);
 	tcase_add_test(tcase, removed_while_open);
 	tcase_add_test(tcase, number_of_an_open_file_is_not_given_again);
+	tcase_add_test(tcase, discarded_while_open);
+	tcase_add_test(tcase, npy_is_read_while_data_is_written);
 	tcase_add_test(tcase, one_writer);
 	tcase_add_test(tcase, edits_for_another_version_wait);
 	tcase_set_timeout(tcase, 60);

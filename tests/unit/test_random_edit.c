@@ -16,6 +16,7 @@
 /* A file: named by an entry, by a handle, or both. */
 struct object {
 	unsigned refs;
+	char home[64]; /* of a file of the model: its path there, which is its inode number for good */
 	size_t len;
 	char bytes[BYTES_MAX];
 };
@@ -144,6 +145,26 @@ static void add_tensor(const char *name, const char *dtype, const char *shape, u
 	set_file(join(path, "shape"), shape, strlen(shape));
 }
 
+/* Who has a file of the model open has it open again when it is back, wherever it was meanwhile. */
+static void go_home(struct entry *entry)
+{
+	struct object *open = NULL;
+
+	if (!entry->object)
+		return;
+	snprintf(entry->object->home, sizeof(entry->object->home), "%.63s", entry->path);
+	for (unsigned i = 0; i < HANDLES; i++) {
+		if (handles[i].object && strcmp(handles[i].object->home, entry->path) == 0)
+			open = handles[i].object;
+	}
+	if (!open)
+		return;
+	set_bytes(open, entry->object->bytes, entry->object->len);
+	unref(entry->object);
+	entry->object = open;
+	open->refs++;
+}
+
 static void fresh_tree(void)
 {
 	while (n_entries)
@@ -157,6 +178,8 @@ static void fresh_tree(void)
 	add_tensor("big", "U8\n", "9000\n", 29, 9000);
 	add_tensor("c.w", "U8\n", "5000\n", 9029, 5000);
 	add_tensor("c.b", "U8\n", "7000\n", 14029, 7000);
+	for (size_t i = 0; i < n_entries; i++)
+		go_home(&entries[i]);
 }
 
 static void make_model(enum stfs_layout layout)
@@ -436,11 +459,7 @@ static void step_npy(void)
 	}
 	if (own)
 		drop(join(dir, "data.npy"));
-	/* New files: who has the old ones open writes to those. */
-	for (int i = 0; i < 3; i++) {
-		if (find(join(dir, (const char *[]){ "data", "dtype", "shape" }[i])))
-			drop(join(dir, (const char *[]){ "data", "dtype", "shape" }[i]));
-	}
+	/* Under their old inode numbers: who has them open writes to the new ones. */
 	snprintf(shape, sizeof(shape), "%zu\n", n);
 	set_file(join(dir, "data"), npy + NPY_HEAD, n);
 	set_file(join(dir, "dtype"), "U8\n", 3);
