@@ -165,6 +165,8 @@ static int serve(struct mount *mount)
 		code = STFS_MAX(code, STFS_EXIT_OTHER);
 	}
 	stfs_view_tidy(view);
+	/* Before the mountpoint: who waits for that to be free may edit the model at once. */
+	stfs_workspace_fini(mount->workspace);
 	return code;
 }
 

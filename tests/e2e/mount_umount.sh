@@ -29,6 +29,12 @@ mkdir model
 expect 0 "" "$STFS" model.safetensors
 expect 0 "" "$STFS" umount model/
 [ -d model ] || fail "a directory that was there was removed"
+# Who has waited for the end may edit the model.
+for i in 1 2 3 4 5; do
+	expect 0 "" "$STFS" model.safetensors
+	"$STFS" umount model
+	flock -n model.safetensors true || fail "the model is locked though it is not mounted any more"
+done
 
 # A name clash is an error that names it.
 touch model/x
