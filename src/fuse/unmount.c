@@ -19,8 +19,9 @@
 
 #define QUOTED(s) (stfs_quote(stfs_slice_of(s)).text)
 
+/* How long a daemon may take to end, a minute: a busy disk makes it slow to sync what is staged. */
 #define WAIT_STEP_MS 5
-#define WAIT_STEPS 12000 /* a minute: much that was staged may have to be written */
+#define WAIT_STEPS 12000
 
 /* Finds the mount without touching it: first under the name as it stands, then under what that is a link to. */
 static int find_mount(const char *path, char **ret_path, struct stfs_mount *ret_mount)
