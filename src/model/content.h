@@ -165,6 +165,9 @@ int stfs_content_split(struct stfs_content *from, struct stfs_stage *stage, uint
 /* Whether its bytes were handed on: it is to be removed. */
 bool stfs_content_is_handed_on(struct stfs_content *content);
 
+/* The inode number of what they were handed on to, and how many bytes were left out; 0 when there is none. */
+uint64_t stfs_content_heir(struct stfs_content *content, uint64_t *ret_skip);
+
 /* Copies what still is the model's into the staging area, so that the content stands alone. */
 int stfs_content_detach(struct stfs_content *content, struct stfs_stage *stage) STFS_MUST_CHECK;
 

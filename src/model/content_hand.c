@@ -80,6 +80,8 @@ static int take_bytes(struct stfs_content *content, struct stfs_content *from, s
 	if (r < 0)
 		return r;
 	from->handed_on = true;
+	from->heir = content->ino;
+	from->skip = skip;
 	if (content->damage)
 		(void)!stfs_content_journal_damage(content, stage); /* remembered all the same, as any damage */
 	return 0;
@@ -103,6 +105,17 @@ int stfs_content_split(struct stfs_content *from, struct stfs_stage *stage, uint
 		return r;
 	*ret = stfs_steal(content);
 	return 0;
+}
+
+uint64_t stfs_content_heir(struct stfs_content *content, uint64_t *ret_skip)
+{
+	uint64_t heir;
+
+	pthread_mutex_lock(&content->lock);
+	heir = content->heir;
+	*ret_skip = content->skip;
+	pthread_mutex_unlock(&content->lock);
+	return heir;
 }
 
 /* Copies the bytes of the run that are not staged into the staged file. */

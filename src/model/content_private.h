@@ -31,6 +31,8 @@ struct stfs_content {
 	bool dropped; /* gone from the tree: staged bytes go with the last reference */
 	bool kept; /* staged bytes that were synced, and the journal cannot be told on disk that they go: swept later */
 	bool handed_on; /* the staged bytes are another content's: never removed or resized by this one */
+	uint64_t heir;  /* inode number of that one, 0 when nobody writes through this one any more */
+	uint64_t skip;  /* where in this one its bytes begin */
 	enum stfs_damage damage;
 	bool damage_kept;         /* the journal says so too */
 	uint64_t replayed;        /* time of the last record that was replayed but for SYNCED, nanoseconds since 1970 */

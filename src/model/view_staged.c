@@ -1,9 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The staging area as a whole. */
+/* The staging area as a whole, and what of it is on disk. */
 #include <errno.h>
 
 #include "changes_private.h"
-#include "edit_private.h"
+#include "file_private.h"
+
+/* The bytes of one file. Called with the tree locked, and a journal there. */
+static int sync_content(struct stfs_view *view, struct stfs_content *content)
+{
+	int r = stfs_content_needs_word(content) ? stfs_edit_bind(view, content) : 0;
+
+	return r < 0 ? r : stfs_content_sync(content, view->stage);
+}
+
+int stfs_file_sync(struct stfs_file *file)
+{
+	struct stfs_view *view = file->view;
+	struct stfs_content *content;
+	int r = stfs_file_follow(file);
+
+	if (r < 0)
+		return r;
+	content = atomic_load(&file->content);
+	if (!view->stage || !content)
+		return 0;
+	/* So that a commit does not take the journal away meanwhile. */
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+
+	if (!stfs_stage_journal(view->stage))
+		return 0;
+	r = sync_content(view, content);
+	if (r == 0 && stfs_content_stage_number(content))
+		r = stfs_stage_sync_dir(view->stage);
+	return r < 0 ? r : stfs_stage_sync(view->stage);
+}
+
+/* The bytes of all files; -errno of one that could not be synced. */
+static int sync_contents(struct stfs_view *view)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < view->n_contents; i++) {
+		if (view->contents[i])
+			stfs_content_start_sync(view->contents[i]);
+	}
+	for (uint32_t i = 0; i < view->n_contents; i++) {
+		int r = view->contents[i] ? sync_content(view, view->contents[i]) : 0;
+
+		if (r < 0)
+			error = r;
+	}
+	return error;
+}
+
+int stfs_view_sync(struct stfs_view *view)
+{
+	int error, r;
+
+	if (!view->stage)
+		return 0;
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+
+	if (!stfs_stage_journal(view->stage))
+		return 0;
+	error = sync_contents(view);
+	r = stfs_stage_sync_dir(view->stage);
+	if (r == 0)
+		r = stfs_journal_seal(stfs_stage_journal(view->stage), STFS_RECORD_MARK);
+	return error < 0 ? error : r;
+}
 
 int stfs_view_sync_names(struct stfs_view *view)
 {

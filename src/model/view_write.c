@@ -221,9 +221,51 @@ static int begin_write(struct stfs_file *file)
 	return r;
 }
 
+/*
+ * A NumPy file that took effect has handed its bytes on, and who has it mapped writes to them. A commit parts the two: then what is
+ * written goes to the tensor as well.
+ */
+static int pass_on(struct stfs_view *view, struct stfs_content *from, const char *data, size_t size, uint64_t offset)
+{
+	uint64_t skip, heir = stfs_content_heir(from, &skip), begin = STFS_MAX(offset, skip), end = offset + size;
+	uint32_t node = heir ? stfs_tree_find(&view->tree, stfs_change_id_of_ino(heir)) : STFS_NODE_NONE;
+	struct stfs_content *to;
+	size_t written;
+	int r;
+
+	if (node == STFS_NODE_NONE || view->tree.nodes[node].kind != STFS_NODE_OWN)
+		return 0;
+	to = stfs_view_content(view, node);
+	end = STFS_MIN(end, skip + stfs_content_size(to));
+	if (stfs_content_stage_number(to) == stfs_content_stage_number(from) || begin >= end)
+		return 0;
+	r = stfs_edit_bind(view, to);
+	return r < 0 ? r :
+		       stfs_content_write(to, view->stage, data + (begin - offset), end - begin, begin - skip,
+					  &written);
+}
+
+static int write_bytes(struct stfs_file *file, const char *data, size_t size, uint64_t offset, size_t *ret_written)
+{
+	struct stfs_content *content = atomic_load(&file->content);
+	int r = stfs_content_write(content, file->view->stage, data, size, offset, ret_written);
+
+	return r < 0 ? r : pass_on(file->view, content, data, *ret_written, offset);
+}
+
+/* The file that shows what is written to this one, or 0: the kernel must be told of it. */
+static uint64_t other_ino(struct stfs_file *file)
+{
+	struct stfs_content *content = atomic_load(&file->content);
+	uint64_t skip;
+
+	return file->fixed ? stfs_content_ino(content) : stfs_content_heir(content, &skip);
+}
+
 int stfs_file_write(struct stfs_file *file, const void *data, size_t size, uint64_t offset, size_t *ret_written)
 {
 	struct stfs_view *view = file->view;
+	uint64_t other;
 	int r;
 
 	if (!file->writable)
@@ -237,9 +279,12 @@ int stfs_file_write(struct stfs_file *file, const void *data, size_t size, uint6
 	else if (r == 0 && file->fixed)
 		r = write_npy(file, data, size, offset, ret_written);
 	else if (r == 0)
-		r = stfs_content_write(atomic_load(&file->content), view->stage, data, size, offset, ret_written);
+		r = write_bytes(file, data, size, offset, ret_written);
+	other = other_ino(file);
 	atomic_fetch_add(&view->generation, 1);
 	pthread_rwlock_unlock(&view->tree_lock);
+	if (other && view->watcher.changed)
+		view->watcher.changed(view->watcher.user, other);
 	return r;
 }
 
@@ -414,69 +459,4 @@ int stfs_file_flush(struct stfs_file *file)
 	stfs_edit_end(view);
 	stfs_edit_tell_npy(view, &effect);
 	return 0;
-}
-
-/* The bytes of one file. Called with the tree locked, and a journal there. */
-static int sync_content(struct stfs_view *view, struct stfs_content *content)
-{
-	int r = stfs_content_needs_word(content) ? stfs_edit_bind(view, content) : 0;
-
-	return r < 0 ? r : stfs_content_sync(content, view->stage);
-}
-
-int stfs_file_sync(struct stfs_file *file)
-{
-	struct stfs_view *view = file->view;
-	struct stfs_content *content;
-	int r = stfs_file_follow(file);
-
-	if (r < 0)
-		return r;
-	content = atomic_load(&file->content);
-	if (!view->stage || !content)
-		return 0;
-	/* So that a commit does not take the journal away meanwhile. */
-	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
-
-	if (!stfs_stage_journal(view->stage))
-		return 0;
-	r = sync_content(view, content);
-	if (r == 0 && stfs_content_stage_number(content))
-		r = stfs_stage_sync_dir(view->stage);
-	return r < 0 ? r : stfs_stage_sync(view->stage);
-}
-
-/* The bytes of all files; -errno of one that could not be synced. */
-static int sync_contents(struct stfs_view *view)
-{
-	int error = 0;
-
-	for (uint32_t i = 0; i < view->n_contents; i++) {
-		if (view->contents[i])
-			stfs_content_start_sync(view->contents[i]);
-	}
-	for (uint32_t i = 0; i < view->n_contents; i++) {
-		int r = view->contents[i] ? sync_content(view, view->contents[i]) : 0;
-
-		if (r < 0)
-			error = r;
-	}
-	return error;
-}
-
-int stfs_view_sync(struct stfs_view *view)
-{
-	int error, r;
-
-	if (!view->stage)
-		return 0;
-	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
-
-	if (!stfs_stage_journal(view->stage))
-		return 0;
-	error = sync_contents(view);
-	r = stfs_stage_sync_dir(view->stage);
-	if (r == 0)
-		r = stfs_journal_seal(stfs_stage_journal(view->stage), STFS_RECORD_MARK);
-	return error < 0 ? error : r;
 }

@@ -139,6 +139,50 @@ meant <<-'END'
 END
 finish
 
+# Who has data mapped sees what is written to data.npy; and who had the NumPy file mapped before it took effect goes on writing to
+# the tensor, also after a commit.
+begin
+py <<-'END'
+	import numpy as np, os, time
+	def commit():
+	    fd = os.open("m/.safetensors/commit", os.O_WRONLY)
+	    assert os.write(fd, b"commit\n") == 7
+	    os.close(fd)
+	def comes(what):
+	    for i in range(50):
+	        if what():
+	            return
+	        time.sleep(0.1)
+	    raise AssertionError("the map still shows what was there before")
+	seen = np.memmap("m/model/big/data", "u1", "r")
+	assert seen[7] == np.fromfile("m/model/big/data", "u1")[7]
+	a = np.load("m/model/big/data.npy", mmap_mode="r+")
+	a[7] = ~a[7]
+	new = a[7]
+	a.flush()
+	comes(lambda: seen[7] == new)
+	os.mkdir("m/late")
+	b = np.lib.format.open_memmap("m/late/data.npy", "w+", "u1", (9000,))
+	assert sorted(os.listdir("m/late")) == ["data", "dtype", "shape"]
+	seen = np.memmap("m/late/data", "u1", "r")
+	assert not seen.any()
+	b[:] = 3
+	b.flush()
+	comes(lambda: (seen == 3).all())
+	commit()
+	b[5000] = 4
+	b.flush()
+	comes(lambda: seen[5000] == 4)
+	assert open("m/.safetensors/status").read().startswith("M late (data)\n")
+	commit()
+END
+meant <<-'END'
+	big = t["model.big"].data
+	put("model.big", data=big[:7] + bytes([~big[7] & 255]) + big[8:])
+	put("late", "U8", [9000], b"\3" * 5000 + b"\4" + b"\3" * 3999)
+END
+finish
+
 # What NumPy makes of the types it does not have.
 if "$PYTHON" -c 'import ml_dtypes' 2>/dev/null; then
 	begin
