@@ -8,6 +8,7 @@
 
 #define ID_MASK ((UINT64_C(1) << STFS_NODE_ID_BITS) - 1)
 #define CAP_FIRST 64u
+#define NAMES_SLACK 65536 /* bytes of names that are not worth the while */
 
 /* Bytes that a (parent, name) pair is hashed from. */
 struct name_key {
@@ -121,7 +122,6 @@ static int reserve_nodes(struct stfs_tree *tree, uint32_t n)
 	return set_capacity(tree, STFS_MAX(cap, tree->n + n));
 }
 
-/* Names of moved nodes are not given back: 16 million renames fit. */
 static int reserve_names(struct stfs_tree *tree, size_t bytes)
 {
 	if (bytes > UINT32_MAX - tree->names.len)
@@ -136,12 +136,41 @@ int stfs_tree_reserve(struct stfs_tree *tree, uint32_t n, size_t bytes)
 	return r < 0 ? r : reserve_names(tree, bytes);
 }
 
-/* Copies a name to where nodes keep theirs. */
+/* Leaves out the names that no node has any more, but keeps their room: it may be spoken for. Without memory they stay. */
+static int compact_names(struct stfs_tree *tree, struct stfs_slice name)
+{
+	struct stfs_buf names = { 0 };
+	int r = stfs_buf_reserve(&names, tree->names.cap);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < tree->n; i++) {
+		struct stfs_node *node = &tree->nodes[i];
+		uint32_t offset = (uint32_t)names.len;
+
+		if (node->kind == STFS_NODE_FREE)
+			continue;
+		(void)!stfs_buf_append(&names, tree->names.data + node->name, node->name_len);
+		node->name = offset;
+	}
+	(void)!stfs_buf_append(&names, name.p, name.len);
+	stfs_buf_fini(&tree->names);
+	tree->names = names;
+	tree->names_left = 0;
+	return 0;
+}
+
+/* Copies a name to where nodes keep theirs. Those of nodes that are gone are left out when they have become many. */
 static int store_name(struct stfs_tree *tree, struct stfs_slice name, uint32_t *ret_offset)
 {
 	size_t offset = tree->names.len;
-	int r = reserve_names(tree, name.len);
+	int r;
 
+	if (tree->names_left > offset / 2 + NAMES_SLACK && compact_names(tree, name) == 0) {
+		*ret_offset = (uint32_t)(tree->names.len - name.len);
+		return 0;
+	}
+	r = reserve_names(tree, name.len);
 	if (r == 0)
 		r = stfs_buf_append(&tree->names, name.p, name.len);
 	if (r < 0)
@@ -359,6 +388,7 @@ void stfs_tree_remove(struct stfs_tree *tree, uint32_t node)
 	table_take(tree, tree->by_name, true, node);
 	table_take(tree, tree->by_id, false, node);
 	unlink_child(tree, node);
+	tree->names_left += tree->nodes[node].name_len;
 	tree->nodes[node] =
 		(struct stfs_node){ .kind = STFS_NODE_FREE, .next = tree->free, .first_child = STFS_NODE_NONE };
 	tree->free = node;
@@ -375,11 +405,12 @@ int stfs_tree_move(struct stfs_tree *tree, uint32_t node, uint32_t parent, struc
 		return r;
 	table_take(tree, tree->by_name, true, node);
 	unlink_child(tree, node);
+	tree->names_left += tree->nodes[node].name_len;
 	tree->nodes[node].moved = true;
 	tree->nodes[node].name = offset;
 	tree->nodes[node].name_len = (uint8_t)name.len;
 	link_child(tree, parent, node);
-	table_put(tree->by_name, n_slots, hash_name(tree, parent, name), node);
+	table_put(tree->by_name, n_slots, hash_name(tree, parent, stfs_tree_name(tree, node)), node);
 	return 0;
 }
 

@@ -52,6 +52,7 @@ struct stfs_tree {
 	uint32_t free, n_free; /* first free place, linked by `next` */
 	uint32_t max;          /* nodes allowed: STFS_NODES_MAX, or fewer */
 	struct stfs_buf names;
+	size_t names_left;         /* bytes of `names` that no node has any more */
 	uint32_t *by_name, *by_id; /* open addressing, 0 is free; their size follows from `cap` */
 	struct stfs_hash_key key;  /* of the two tables; random, so that a model cannot be made to collide in them */
 };

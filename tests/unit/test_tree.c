@@ -248,6 +248,29 @@ START_TEST(stops_at_the_limit)
 }
 END_TEST
 
+/* Files come and go, and names are changed, for as long as a mount lives. */
+START_TEST(names_that_are_gone_take_no_room)
+{
+	uint32_t kept = add(&tree, STFS_NODE_ROOT, "kept"), moved = add(&tree, kept, "moved");
+	char name[32];
+
+	for (uint32_t i = 0; i < 200000; i++) {
+		uint32_t node;
+
+		snprintf(name, sizeof(name), "name%u", i);
+		node = add(&tree, kept, name);
+		ck_assert(stfs_slice_is(stfs_tree_name(&tree, node), name));
+		stfs_tree_remove(&tree, node);
+		ck_assert_int_eq(stfs_tree_move(&tree, moved, STFS_NODE_ROOT, stfs_slice_of(name)), 0);
+	}
+	ck_assert_uint_le(tree.names.len, 300000);
+	ck_assert(stfs_slice_is(stfs_tree_name(&tree, kept), "kept"));
+	ck_assert_uint_eq(stfs_tree_child(&tree, STFS_NODE_ROOT, stfs_slice_of("kept")), kept);
+	ck_assert_uint_eq(stfs_tree_child(&tree, STFS_NODE_ROOT, stfs_slice_of(name)), moved);
+	ck_assert_uint_eq(stfs_tree_child(&tree, kept, stfs_slice_of("moved")), STFS_NODE_NONE);
+}
+END_TEST
+
 /* 200,000 nodes in the shape of a model: about 64 bytes each. A sanitizer's allocator reports nothing here. */
 START_TEST(costs_little_a_node)
 {
@@ -286,6 +309,7 @@ int main(void)
 		spells_paths,
 		grows_and_trims,
 		stops_at_the_limit,
+		names_that_are_gone_take_no_room,
 		costs_little_a_node,
 	};
 	Suite *suite = suite_create("tree");
