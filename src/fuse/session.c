@@ -2,6 +2,7 @@
 #include "session.h"
 
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -240,10 +241,22 @@ static void stop_threads(struct stfs_session *session)
 	stfs_notifier_stop(&session->front.notifier);
 }
 
+/*
+ * The end of libfuse's loop cancels its threads, for which the C library loads a library when it is first needed, and aborts
+ * when there is no memory for that. A look at the stack needs the same one.
+ */
+static void load_unwinder(void)
+{
+	void *frame;
+
+	(void)backtrace(&frame, 1);
+}
+
 int stfs_session_run(struct stfs_session *session)
 {
 	int r = session->front.writable ? start_threads(session) : 0;
 
+	load_unwinder();
 	if (r == 0)
 		r = run_loop(session->fuse);
 	stop_threads(session);
