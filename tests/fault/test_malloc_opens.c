@@ -127,6 +127,9 @@ static bool open_failing(const struct open_case *which, enum faulty_malloc_how h
 	expect(r == 0 || (fired && r == -ENOMEM), "%s, %s: %s (%s)", which->name, what, strerror(-r), said.text);
 	if (r == 0)
 		expect_all(which, what, "answered");
+	/* Whatever an opening leaves, it is there for many of the next ones; but what it ended was made for this one. */
+	if (!which->stage || (!which->killed_at && at % 4))
+		return fired;
 	r = open_and_read(which, &now);
 	expect(r == 0, "%s, %s, opened again: %s (%s)", which->name, what, strerror(-r), said.text);
 	expect_all(which, what, "opened again");
