@@ -52,11 +52,10 @@ static int merge(struct stfs_view *view, uint32_t node, uint32_t target)
 {
 	struct stfs_tree *tree = &view->tree;
 	struct stfs_node *nodes = tree->nodes;
-
 	int r;
 
 	if (nodes[target].kind != STFS_NODE_MODULE || nodes[target].entry != STFS_NODE_NONE ||
-	    nodes[target].explicit_slots || nodes[node].n_dirs)
+	    nodes[target].explicit_slots)
 		return 0;
 	r = stfs_change_make_explicit(view, node);
 	/* Memory for the names first: a tensor must not end up in two places. */
@@ -91,7 +90,7 @@ int stfs_view_canonicalize(struct stfs_view *view, uint32_t node)
 		r = stfs_name_encode(&wanted, stfs_view_tensor(view, node)->name, view->options.layout);
 	if (r < 0)
 		return r;
-	if (stfs_slice_equal(stfs_buf_slice(&is), stfs_buf_slice(&wanted)) || !has_no_scratch(view, node))
+	if (stfs_slice_equal(stfs_buf_slice(&is), stfs_buf_slice(&wanted)))
 		return 0;
 	r = make_parent(view, stfs_buf_slice(&wanted), &dir, &name);
 	if (r < 0)
@@ -99,5 +98,10 @@ int stfs_view_canonicalize(struct stfs_view *view, uint32_t node)
 	if (stfs_tree_is_below(&view->tree, dir, node))
 		return 0;
 	target = stfs_tree_child(&view->tree, dir, name);
-	return target == STFS_NODE_NONE ? stfs_tree_move(&view->tree, node, dir, name) : merge(view, node, target);
+	if (target == STFS_NODE_NONE && has_no_scratch(view, node))
+		return stfs_tree_move(&view->tree, node, dir, name);
+	/* Scratch files stay where the journal knows them: there the next mount shows them too. */
+	if (target == STFS_NODE_NONE)
+		r = stfs_tree_add(&view->tree, dir, name, STFS_NODE_MODULE, &target);
+	return r < 0 ? r : merge(view, node, target);
 }

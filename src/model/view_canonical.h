@@ -6,6 +6,7 @@
 
 /*
  * Moves the directory of a tensor of the model to the place its name has, where the next mount shows it: "a.b" was made with one
- * mkdir, and is a/b. One with scratch files in it, which the journal knows by their place, stays. Returns 0, -EFBIG or -ENOMEM.
+ * mkdir, and is a/b. Scratch files in it, which the journal knows by their place, stay, and then only its own files move. Returns
+ * 0, -EFBIG or -ENOMEM.
  */
 int stfs_view_canonicalize(struct stfs_view *view, uint32_t node) STFS_MUST_CHECK;

@@ -74,9 +74,10 @@ static int edit_single(struct stfs_view *view)
 static void stage_scratch(struct stfs_view *view)
 {
 	stage_single(view);
-	edit_put(view, "notes", "remember");
-	edit_put(view, "large", "");
-	edit_resize(view, "large", 15000);
+	/* In a directory that the tensor leaves. */
+	edit_put(view, "x.y/notes", "remember");
+	edit_put(view, "x.y/large", "");
+	edit_resize(view, "x.y/large", 15000);
 }
 
 static void stage_shards(struct stfs_view *view)
