@@ -89,7 +89,7 @@ def read(path):
         return read_file(path)
     files = sorted(f for f in os.listdir(path) if f.endswith(".safetensors"))
     index = [f for f in os.listdir(path) if f.endswith(".index.json")]
-    assert len(index) == (len(files) > 1 or path.endswith("shards")), f"{path}: {files} {index}"
+    assert len(index) == 1 or (len(files) == 1 and not index), f"{path}: {files} {index}"
     tensors, metadata, where = {}, {}, {}
     for file in files:
         part, its = read_file(os.path.join(path, file))
