@@ -133,12 +133,12 @@ static int write_extent(struct building *building, const struct stfs_extent *ext
 /* Writes the bytes of an opened content. */
 static int write_extents(struct building *building, const struct stfs_plan_copy *copy)
 {
-	_cleanup_buf_ struct stfs_buf scratch = { 0 };
+	_cleanup_lease_ struct stfs_lease lease = { 0 };
 	struct stfs_extent extents[EXTENTS];
 	uint64_t at = 0;
 
 	while (at < copy->size) {
-		int n = stfs_content_map(copy->data, at, copy->size - at, &scratch, extents, EXTENTS, NULL, NULL);
+		int n = stfs_content_map(copy->data, at, copy->size - at, &lease, extents, EXTENTS, NULL, NULL);
 		int r = n == 0 ? -EIO : n;
 
 		for (int i = 0; i < n && r >= 0; i++) {

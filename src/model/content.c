@@ -17,7 +17,6 @@ int stfs_content_alloc(uint64_t ino, const struct stfs_file_attr *attr, struct s
 	pthread_mutex_init(&content->lock, NULL); /* cannot fail for a plain one */
 	content->ino = ino;
 	content->attr = *attr;
-	content->fd = content->retired_fd = -1;
 	content->synced_size = UINT64_MAX;
 	*ret = content;
 	return 0;
@@ -85,19 +84,25 @@ void stfs_content_drop(struct stfs_content *content)
 
 int stfs_content_need_fd(struct stfs_content *content)
 {
-	if (content->fd >= 0 || !content->number)
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (content->open || !content->number)
 		return 0;
-	return stfs_stage_file_open(content->stage, content->number, &content->fd);
+	r = stfs_stage_file_open(content->stage, content->number, &fd);
+	if (r < 0)
+		return r;
+	content->open = stfs_shared_fd_new(fd);
+	if (!content->open)
+		return -ENOMEM;
+	(void)stfs_steal_fd(&fd);
+	return 0;
 }
 
 void stfs_content_release_fd(struct stfs_content *content)
 {
-	if (content->openers > 0)
-		return;
-	stfs_closep(&content->fd);
-	stfs_closep(&content->retired_fd);
-	stfs_snapshot_unref(content->retired_file);
-	content->retired_file = NULL;
+	if (content->openers == 0)
+		stfs_shared_fd_unref(stfs_steal(content->open));
 }
 
 int stfs_content_open(struct stfs_content *content)
@@ -249,7 +254,7 @@ static struct stfs_extent next_extent(const struct stfs_content *content, uint64
 
 	if (content->whole || (content->number && stfs_ranges_at(&content->ranges, offset, &end)))
 		return (struct stfs_extent){
-			.fd = content->fd,
+			.fd = stfs_content_fd(content),
 			.offset = content->shift + offset,
 			.len = (size_t)STFS_MIN(size, end - offset),
 		};
@@ -266,28 +271,27 @@ static struct stfs_extent next_extent(const struct stfs_content *content, uint64
 	};
 }
 
-static int map_text(const struct stfs_content *content, uint64_t offset, size_t size, struct stfs_buf *scratch,
+static int map_text(const struct stfs_content *content, uint64_t offset, size_t size, struct stfs_lease *lease,
 		    struct stfs_extent *ret)
 {
-	int r;
+	int r = stfs_buf_append(&lease->copied, content->text.data + offset, size);
 
-	scratch->len = 0;
-	r = stfs_buf_append(scratch, content->text.data + offset, size);
 	if (r < 0)
 		return r;
-	*ret = (struct stfs_extent){ .mem = scratch->data, .fd = -1, .len = size };
+	*ret = (struct stfs_extent){ .mem = lease->copied.data, .fd = -1, .len = size };
 	return 1;
 }
 
-int stfs_content_map(struct stfs_content *content, uint64_t offset, size_t size, struct stfs_buf *scratch,
+int stfs_content_map(struct stfs_content *content, uint64_t offset, size_t size, struct stfs_lease *lease,
 		     struct stfs_extent *ret, int max, struct stfs_diag *diag, bool *ret_first)
 {
 	int n = 0, r = 0;
 
+	stfs_lease_fini(lease);
 	pthread_mutex_lock(&content->lock);
 	size = offset < content->size ? (size_t)STFS_MIN(size, content->size - offset) : 0;
 	if (size && content->in_memory) {
-		n = map_text(content, offset, size, scratch, ret);
+		n = map_text(content, offset, size, lease, ret);
 		size = 0;
 	} else if (size && content->run_size) {
 		r = stfs_snapshot_check(content->file, diag, ret_first);
@@ -296,6 +300,10 @@ int stfs_content_map(struct stfs_content *content, uint64_t offset, size_t size,
 		ret[n] = next_extent(content, offset, size);
 		offset += ret[n].len;
 		size -= ret[n].len;
+	}
+	if (n > 0 && !content->in_memory) {
+		lease->file = content->run_size ? stfs_snapshot_ref(content->file) : NULL;
+		lease->staged = stfs_shared_fd_ref(content->open);
 	}
 	pthread_mutex_unlock(&content->lock);
 	return r < 0 ? -EIO : n;
@@ -332,7 +340,7 @@ static int read_extent(const struct stfs_extent *extent, struct stfs_buf *buf)
 
 int stfs_content_read(struct stfs_content *content, size_t max, struct stfs_buf *buf)
 {
-	_cleanup_buf_ struct stfs_buf scratch = { 0 };
+	_cleanup_lease_ struct stfs_lease lease = { 0 };
 	uint64_t size = STFS_MIN(stfs_content_size(content), max), at = 0;
 	int r = stfs_buf_reserve(buf, (size_t)size);
 
@@ -343,7 +351,7 @@ int stfs_content_read(struct stfs_content *content, size_t max, struct stfs_buf 
 	while (at < size) {
 		struct stfs_extent extent;
 
-		r = stfs_content_map(content, at, (size_t)(size - at), &scratch, &extent, 1, NULL, NULL);
+		r = stfs_content_map(content, at, (size_t)(size - at), &lease, &extent, 1, NULL, NULL);
 		if (r > 0)
 			r = read_extent(&extent, buf);
 		else if (r == 0)

@@ -17,6 +17,7 @@
 #include "buf.h"
 #include "cleanup.h"
 #include "diag.h"
+#include "lease.h"
 #include "record.h"
 #include "snapshot.h"
 #include "stage.h"
@@ -107,11 +108,10 @@ const char *stfs_content_damage(struct stfs_content *content);
 
 /*
  * Tells where bytes from `offset` on are: up to `max` extents for at most `size` bytes, cut at the end of the file; fewer bytes
- * are covered when `max` is reached. Extents in memory are copied into `scratch` (which must live as long as they are used);
- * the others live as long as the caller's reference. The model file's identity is checked first. Returns the number of
+ * are covered when `max` is reached. They live as long as `lease`, and until it is used for another call. The model file's identity is checked first. Returns the number of
  * extents, -EIO (the source changed: `diag` says how, *ret_first as stfs_snapshot_check) or -ENOMEM.
  */
-int stfs_content_map(struct stfs_content *content, uint64_t offset, size_t size, struct stfs_buf *scratch,
+int stfs_content_map(struct stfs_content *content, uint64_t offset, size_t size, struct stfs_lease *lease,
 		     struct stfs_extent *ret, int max, struct stfs_diag *diag, bool *ret_first);
 
 /* Appends the first `max` bytes (all, if there are fewer) to `buf`. Returns 0 or -errno. */

@@ -135,7 +135,8 @@ static int fill_from_run(struct stfs_content *content, struct stfs_stage *stage)
 		n = (size_t)STFS_MIN(STFS_MIN(end, content->run_size) - at, sizeof(chunk));
 		r = stfs_content_read_run(content, at, chunk, n);
 		if (r == 0)
-			r = stfs_os_write_full(stfs_stage_os(stage), content->fd, chunk, n, content->shift + at, NULL);
+			r = stfs_os_write_full(stfs_stage_os(stage), stfs_content_fd(content), chunk, n,
+					       content->shift + at, NULL);
 		at += n;
 	}
 	return r;
@@ -152,7 +153,8 @@ int stfs_content_detach(struct stfs_content *content, struct stfs_stage *stage)
 		r = stfs_content_become_staged(content, stage);
 		if (r == 0)
 			r = fill_from_run(content, stage);
-		if (r == 0 && os->ftruncate(os->user, content->fd, (off_t)(content->shift + content->size)) < 0)
+		if (r == 0 &&
+		    os->ftruncate(os->user, stfs_content_fd(content), (off_t)(content->shift + content->size)) < 0)
 			r = -errno;
 		if (r == 0)
 			r = stfs_content_journal_numbers(
@@ -185,10 +187,8 @@ int stfs_content_make_whole(struct stfs_content *content, struct stfs_stage *sta
 /* Forgets staged bytes, which a commit has put into the model. Called with the lock held. */
 static void forget_staged(struct stfs_content *content)
 {
-	stfs_snapshot_unref(content->retired_file);
-	content->retired_file = stfs_steal(content->file);
-	stfs_closep(&content->retired_fd);
-	content->retired_fd = stfs_steal_fd(&content->fd);
+	stfs_snapshot_unref(stfs_steal(content->file));
+	stfs_shared_fd_unref(stfs_steal(content->open));
 	content->number = content->shift = 0;
 	content->whole = content->in_memory = content->edited = false;
 	content->damage = STFS_DAMAGE_NONE;

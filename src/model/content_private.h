@@ -41,22 +41,25 @@ struct stfs_content {
 	bool in_memory;
 	struct stfs_buf text;
 
-	struct stfs_snapshot *file;   /* of the run, one reference; kept until the end, since extents point into it */
+	struct stfs_snapshot *file;   /* of the run, one reference */
 	uint64_t run_begin, run_size; /* bytes 0 to run_size that are not staged are the model's */
 
-	struct stfs_stage *stage; /* borrowed, once there are staged bytes */
-	uint64_t number, shift;   /* the staged file, and where in it byte 0 is */
-	int fd;                   /* -1 while nobody has it open */
+	struct stfs_stage *stage;    /* borrowed, once there are staged bytes */
+	uint64_t number, shift;      /* the staged file, and where in it byte 0 is */
+	struct stfs_shared_fd *open; /* the staged file; NULL while nobody has it open */
 	unsigned openers;
-	/* What extents of before a commit may still point to; let go when nobody has the file open. */
-	int retired_fd;
-	struct stfs_snapshot *retired_file;
 	bool whole;
 	struct stfs_ranges ranges; /* unused when whole */
 	uint64_t synced_size;      /* whole: size when it was last synced, UINT64_MAX for never */
 	bool synced;               /* the staged file has not been changed since it was synced */
 	bool vouched;              /* the last the journal says of its bytes is SYNCED */
 };
+
+/* The descriptor of the staged file, -1 when it is not open. Called with the lock held. */
+static inline int stfs_content_fd(const struct stfs_content *content)
+{
+	return content->open ? content->open->fd : -1;
+}
 
 /* Opens the staged file when it is not. Called with the lock held. */
 int stfs_content_need_fd(struct stfs_content *content);

@@ -207,7 +207,7 @@ int stfs_content_replay_end(struct stfs_content *content, bool same_boot)
 	}
 	if (r < 0)
 		return r;
-	r = fstat(content->fd, &st) < 0 ? -errno : 0;
+	r = fstat(stfs_content_fd(content), &st) < 0 ? -errno : 0;
 	stfs_content_release_fd(content);
 	if (r == 0 && content->whole)
 		learn_size(content, &st, same_boot);

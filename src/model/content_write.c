@@ -159,6 +159,7 @@ static int write_text(struct stfs_content *content, struct stfs_stage *stage, co
 int stfs_content_become_staged(struct stfs_content *content, struct stfs_stage *stage)
 {
 	bool whole = content->in_memory || content->run_size == 0;
+	struct stfs_shared_fd *open;
 	uint64_t number;
 	int fd, r;
 
@@ -167,19 +168,24 @@ int stfs_content_become_staged(struct stfs_content *content, struct stfs_stage *
 	r = stfs_stage_file_create(stage, &number, &fd);
 	if (r < 0)
 		return r;
-	if (content->in_memory)
+	open = stfs_shared_fd_new(fd);
+	if (!open) {
+		close(fd);
+		r = -ENOMEM;
+	}
+	if (r == 0 && content->in_memory)
 		r = stfs_os_write_full(stfs_stage_os(stage), fd, content->text.data, content->text.len, 0, NULL);
 	if (r == 0)
 		r = stfs_content_journal_numbers(content, stage, STFS_RECORD_STAGED,
 						 (uint64_t[]){ number, content->size, 0, !whole }, 4);
 	if (r < 0) {
-		close(fd);
+		stfs_shared_fd_unref(open);
 		stfs_stage_file_remove(stage, number);
 		return r;
 	}
 	content->stage = stage;
 	content->number = number;
-	content->fd = fd;
+	content->open = open;
 	content->whole = whole;
 	content->in_memory = false;
 	stfs_buf_fini(&content->text);
@@ -211,7 +217,8 @@ static int write_staged(struct stfs_content *content, struct stfs_stage *stage, 
 		r = stfs_content_become_staged(content, stage);
 	if (r < 0)
 		return r;
-	error = stfs_os_write_full(stfs_stage_os(stage), content->fd, data, size, content->shift + offset, &written);
+	error = stfs_os_write_full(stfs_stage_os(stage), stfs_content_fd(content), data, size, content->shift + offset,
+				   &written);
 	r = note_range(content, stage, offset, offset + written);
 	if (error < 0 || r < 0)
 		set_damage(content, stage, STFS_DAMAGE_WRITE);
@@ -264,8 +271,8 @@ static void forget_staged_end(struct stfs_content *content, struct stfs_stage *s
 
 	stfs_ranges_cut(&content->ranges, size);
 	content->run_size = STFS_MIN(content->run_size, size);
-	if (os->fstat(os->user, content->fd, &st) == 0 && (uint64_t)st.st_size > begin &&
-	    os->ftruncate(os->user, content->fd, (off_t)begin) < 0)
+	if (os->fstat(os->user, stfs_content_fd(content), &st) == 0 && (uint64_t)st.st_size > begin &&
+	    os->ftruncate(os->user, stfs_content_fd(content), (off_t)begin) < 0)
 		set_damage(content, stage, STFS_DAMAGE_WRITE);
 }
 
@@ -290,7 +297,7 @@ static int resize_staged(struct stfs_content *content, struct stfs_stage *stage,
 	if (r < 0)
 		return r;
 	if (content->whole) {
-		if (stfs_stage_os(stage)->ftruncate(stfs_stage_os(stage)->user, content->fd,
+		if (stfs_stage_os(stage)->ftruncate(stfs_stage_os(stage)->user, stfs_content_fd(content),
 						    (off_t)(content->shift + size)) < 0)
 			return -errno;
 	} else {
@@ -362,7 +369,7 @@ static int sync_staged(struct stfs_content *content, struct stfs_stage *stage)
 
 	if (r < 0 || content->synced)
 		return r;
-	if (os->fdatasync(os->user, content->fd) < 0) {
+	if (os->fdatasync(os->user, stfs_content_fd(content)) < 0) {
 		r = -errno;
 		/* The kernel may have thrown the bytes away: a second try would say yes and be wrong. */
 		set_damage(content, stage, STFS_DAMAGE_SYNC);
@@ -395,7 +402,7 @@ void stfs_content_start_sync(struct stfs_content *content)
 	pthread_mutex_lock(&content->lock);
 	if (content->number && !content->synced && stfs_content_need_fd(content) == 0) {
 		/* Only a hint: what fails here fails again in the sync. */
-		(void)sync_file_range(content->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+		(void)sync_file_range(stfs_content_fd(content), 0, 0, SYNC_FILE_RANGE_WRITE);
 		stfs_content_release_fd(content);
 	}
 	pthread_mutex_unlock(&content->lock);

@@ -133,14 +133,14 @@ void stfs_file_close(struct stfs_file *file);
 struct stfs_reading {
 	struct stfs_extent extents[STFS_EXTENTS_MAX];
 	int n;
-	uint64_t len;           /* bytes the extents cover */
-	struct stfs_buf copied; /* bytes that are only in memory */
+	uint64_t len; /* bytes the extents cover */
+	struct stfs_lease lease;
 };
 
 /* Releases what an answer holds. */
 static inline void stfs_reading_fini(struct stfs_reading *reading)
 {
-	stfs_buf_fini(&reading->copied);
+	stfs_lease_fini(&reading->lease);
 }
 
 /*

@@ -115,18 +115,20 @@ int stfs_view_size(struct stfs_view *view, const struct stfs_place *place, uint6
 	return 0;
 }
 
-static void attach_content(struct stfs_file *file, struct stfs_content *content)
+static int attach_content(struct stfs_file *file, struct stfs_content *content)
 {
 	struct stfs_content *none = NULL;
+	int r = stfs_content_open(content);
 
-	/* Whoever comes second finds the first one's. */
-	if (stfs_content_open(content) < 0)
-		return;
+	if (r < 0)
+		return r;
 	stfs_content_ref(content);
+	/* Whoever comes second finds the first one's. */
 	if (!atomic_compare_exchange_strong(&file->content, &none, content)) {
 		stfs_content_close(content);
 		stfs_content_unref(content);
 	}
+	return 0;
 }
 
 /* The content that an open file reads: its own, or for a data.npy that is made up that of the data. NULL: there is none. */
@@ -197,6 +199,7 @@ int stfs_file_follow(struct stfs_file *file)
 {
 	struct stfs_content *content = atomic_load(&file->content), *found;
 	bool left;
+	int r = 0;
 
 	if (!file->view->stage || (content && !stfs_content_is_dropped(content)))
 		return 0;
@@ -204,9 +207,9 @@ int stfs_file_follow(struct stfs_file *file)
 	left = stfs_file_is_left_behind(file);
 	found = content ? NULL : find_content(file);
 	if (found)
-		attach_content(file, found);
+		r = attach_content(file, found);
 	pthread_rwlock_unlock(&file->view->tree_lock);
-	return left ? leave_dropped(file) : 0;
+	return left ? leave_dropped(file) : r;
 }
 
 static void close_content(struct stfs_content *content)
@@ -267,10 +270,8 @@ static int locate_bytes(struct stfs_file *file, const struct stfs_place *place)
 	uint32_t data;
 	int r;
 
-	if (place->slot == STFS_SLOT_FILE) {
-		attach_content(file, stfs_view_content(view, place->node));
-		return atomic_load(&file->content) ? 0 : -EIO;
-	}
+	if (place->slot == STFS_SLOT_FILE)
+		return attach_content(file, stfs_view_content(view, place->node));
 	file->fixed = place->slot == STFS_SLOT_CONTROL_FILE || place->slot == STFS_SLOT_NPY;
 	r = write_head(&file->head, view, place);
 	if (r < 0 || !tensor)
@@ -280,9 +281,7 @@ static int locate_bytes(struct stfs_file *file, const struct stfs_place *place)
 		return 0;
 	}
 	data = stfs_view_role_node(view, place->node, STFS_ROLE_DATA);
-	if (data != STFS_NODE_NONE)
-		attach_content(file, stfs_view_content(view, data));
-	return 0;
+	return data == STFS_NODE_NONE ? 0 : attach_content(file, stfs_view_content(view, data));
 }
 
 int stfs_view_open(struct stfs_view *view, uint64_t ino, struct stfs_file **ret_file)
@@ -344,7 +343,7 @@ static int map_content(struct stfs_file *file, struct stfs_content *content, uin
 {
 	struct stfs_diag diag = { 0 };
 	bool first = false;
-	int n = stfs_content_map(content, offset, size, &reading->copied, reading->extents + reading->n,
+	int n = stfs_content_map(content, offset, size, &reading->lease, reading->extents + reading->n,
 				 STFS_EXTENTS_MAX - reading->n, &diag, &first);
 
 	if (n == -EIO)

@@ -411,6 +411,33 @@ START_TEST(a_reader_keeps_the_old_bytes)
 }
 END_TEST
 
+/* The bytes an answer points to are those of when it was made, however many commits go by before they are sent. */
+START_TEST(an_answer_outlives_commits)
+{
+	struct stfs_file *file = edit_open(view, "big/data", false);
+	struct stfs_reading staged = { .n = 0 }, run = { .n = 0 };
+	char data[8];
+	size_t written;
+
+	ck_assert_int_eq(stfs_file_write(file, "first", 5, 100, &written), 0);
+	ck_assert_int_eq(stfs_file_map(file, 100, 5, &staged), 0);
+	ck_assert(staged.n == 1 && staged.extents[0].fd >= 0 && !staged.extents[0].mem);
+	commit(view);
+	ck_assert_int_eq(stfs_file_map(file, 100, 5, &run), 0);
+	ck_assert(run.n == 1 && run.extents[0].mem);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(stfs_file_write(file, "later", 5, 100, &written), 0);
+		commit(view);
+	}
+	ck_assert_int_eq(pread(staged.extents[0].fd, data, 5, (off_t)staged.extents[0].offset), 5);
+	ck_assert_mem_eq(data, "first", 5);
+	ck_assert_mem_eq(run.extents[0].mem, "first", 5);
+	stfs_reading_fini(&staged);
+	stfs_reading_fini(&run);
+	stfs_file_close(file);
+}
+END_TEST
+
 START_TEST(incomplete_tensors_refuse_the_whole)
 {
 	struct stat before = stat_of(NAME);
@@ -832,6 +859,7 @@ int main(void)
 	tcase_add_test(tcase, commits_follow_one_another);
 	tcase_add_test(tcase, a_handle_goes_on_after_the_commit);
 	tcase_add_test(tcase, a_reader_keeps_the_old_bytes);
+	tcase_add_test(tcase, an_answer_outlives_commits);
 	tcase_add_test(tcase, incomplete_tensors_refuse_the_whole);
 	tcase_add_test(tcase, a_dry_run_writes_nothing);
 	tcase_add_test(tcase, progress_is_told_and_can_stop_it);
