@@ -138,10 +138,22 @@ void stfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		stfs_reply(req, 0);
 }
 
+static int run_fsync(struct stfs_front *front, const struct stfs_edit *edit)
+{
+	int r = stfs_file_sync(edit->handle->file);
+
+	(void)front;
+	if (r == -EBUSY)
+		return r;
+	stfs_reply(edit->req, r);
+	return 0;
+}
+
 void stfs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	(void)ino, (void)datasync;
-	stfs_reply(req, stfs_file_sync(stfs_handle_of(fi)->file));
+	stfs_edit_run(stfs_front_of(req),
+		      &(struct stfs_edit){ .req = req, .run = run_fsync, .handle = stfs_handle_of(fi) });
 }
 
 static int run_fallocate(struct stfs_front *front, const struct stfs_edit *edit)

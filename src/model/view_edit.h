@@ -114,7 +114,7 @@ int stfs_file_copy(struct stfs_file *from, uint64_t from_offset, struct stfs_fil
  */
 int stfs_file_flush(struct stfs_file *file);
 
-/* Makes what was accepted of this file survive a power cut. */
+/* Makes what was accepted of this file survive a power cut. Returns 0, -EBUSY during a commit, -errno. */
 int stfs_file_sync(struct stfs_file *file);
 
 /* The same for all that is staged. */

@@ -27,6 +27,9 @@ int stfs_file_sync(struct stfs_file *file)
 	/* So that a commit does not take the journal away meanwhile. */
 	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
 
+	/* A commit has begun the next journal, which would not learn of this. */
+	if (atomic_load(&view->frozen) && !atomic_load(&view->stopped))
+		return -EBUSY;
 	if (!stfs_stage_journal(view->stage))
 		return 0;
 	r = sync_content(view, content);

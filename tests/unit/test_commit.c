@@ -526,15 +526,19 @@ END_TEST
 
 START_TEST(one_commit_at_a_time)
 {
+	struct stfs_file *file = edit_open(view, "scratch", true);
 	struct stfs_attr attr;
 
 	edit_put(view, "a/b/data", "vwxyz");
 	ck_assert_int_eq(stfs_view_freeze(view), 0);
+	ck_assert_int_eq(stfs_file_sync(file), -EBUSY);
 	refused(-EBUSY, "another commit");
 	ck_assert_int_eq(stfs_view_mkdir(view, STFS_INO_ROOT, stfs_slice_of("x"), 0755, (struct stfs_owner){ 0 },
 					 &attr),
 			 -EBUSY);
 	stfs_view_thaw(view);
+	ck_assert_int_eq(stfs_file_sync(file), 0);
+	stfs_file_close(file);
 	commit(view);
 }
 END_TEST
