@@ -88,7 +88,7 @@ def main():
         for shards in (False, True):
             folder = os.path.join(work, "shards" if shards else "file")
             os.mkdir(folder)
-            tests.append(Shutdown(binary, filesystem, shards, seed, folder))
+            tests.append(Shutdown(binary, filesystem, shards, seed + shards, folder))
             tests[-1].prepare()
         for number in range(points):
             faults += tests[number // 4 % 2].try_one(number)
