@@ -10,10 +10,11 @@ which keeps no order of its own and so shows what is not synced, but also bytes 
   shards  the same of a model in shards
   mount   edits in a mount, with fsync
 Cuts are spread over the log of that work. In each, writes before the last flush are kept, and of the later ones all or
-some blocks. After a cut the model must be the one before or after what was under way, what a command or an fsync promised
-must be there, and nothing may be left over. With FAULT, which is model, journal or folder, these are not synced: then it
-is an error when no cut shows it, and the first one that does is the last. Disks with faults are kept in the folder that the environment calls KEEP. Exit 77 where
-something is missing.
+some blocks; every fifth disk is cut again while it is put in order. After that the model must be the one before or after
+what was under way, what a command or an fsync promised must be there, and nothing may be left over. With FAULT, which is
+model, journal or folder, these are not synced: then it is an error when no cut shows it, and the first one that does is
+the last. Disks with faults are kept, as they were after the first cut, in the folder that the environment calls KEEP. Exit
+77 where something is missing.
 """
 import contextlib
 import ctypes
@@ -33,6 +34,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import edits  # noqa: E402
 
 WRITE, FLUSH, MARK = 1, 2, 3
+CHANCES = [1, 1, 0.5, 0.5, 0.9, 0.1]  # of a block that was not flushed
 BLOCK = 4096
 MIB = 1 << 20
 SIZES = {"ext2": 24 * MIB, "ext4": 48 * MIB, "xfs": 320 * MIB, "btrfs": 128 * MIB}
@@ -136,7 +138,7 @@ class Log:
 
     def cuts(self, kind):
         """Moments once the work has begun: behind each write, or as soon as something was done."""
-        first = next(n for n, entry in enumerate(self.entries) if entry[0] == MARK)
+        first = next((n for n, entry in enumerate(self.entries) if entry[0] == MARK), 0)
         return [n + 1 for n, entry in enumerate(self.entries) if n >= first and entry[0] == kind]
 
     def steps(self, cut):
@@ -226,6 +228,9 @@ class Commands:
             self.do(command, folder, *self.test.fault)
             yield
 
+    def recover(self, folder):
+        run(self.test.binary, "status", self.source(folder))
+
     def commit_rest(self, folder, step):
         """Commits what is staged. What a command was writing, which nobody was told is there, may be refused."""
         source = self.source(folder)
@@ -285,6 +290,10 @@ class Mount:
                 self.states.append(work.state())
                 yield
 
+    def recover(self, folder):
+        with served([self.test.binary], os.path.join(folder, "m.safetensors"), self.test.path("mnt")):
+            pass
+
     def check(self, folder, step):
         point = self.test.path("mnt")
         with served([self.test.binary], os.path.join(folder, "m.safetensors"), point) as said:
@@ -328,28 +337,48 @@ class Test:
 
 
 class PowerCut(Test):
-    def __init__(self, binary, filesystem, folder, work, cuts, seed, fault):
+    def __init__(self, binary, logdisk, filesystem, folder, work, cuts, seed, fault):
         super().__init__(binary, filesystem, folder, seed)
-        self.cuts = cuts
+        self.logdisk, self.cuts = logdisk, cuts
         self.fault = plant(fault, self.path("disk/model")) if fault else []
         self.workload = Mount(self) if work == "mount" else Commands(self, work == "shards")
 
-    def record(self, logdisk):
-        """Does the work on a disk whose log is kept."""
+    @contextlib.contextmanager
+    def logged(self, log):
+        """Mounts "image" at "disk", and notes all that is written."""
+        os.makedirs(self.path("logged"), exist_ok=True)
+        run(self.logdisk, self.path("image"), self.path(log), self.path("logged"))
+        try:
+            with mounted(self.filesystem, self.path("logged/disk"), self.path("disk")), syncing(self.path("disk")):
+                yield
+        finally:
+            run("umount", self.path("logged"))
+
+    def record(self):
         self.make_base()
         self.copy()
-        os.mkdir(self.path("logged"))
-        run(logdisk, self.path("image"), self.path("log"), self.path("logged"))
         new_boot(self.work)
-        with mounted(self.filesystem, self.path("logged/disk"), self.path("disk")), syncing(self.path("disk")):
+        with self.logged("log"):
             for _ in self.workload.run(self.path("disk/model")):
                 with open(self.path("logged/mark"), "w") as mark:
                     mark.write("x")
-        run("umount", self.path("logged"))
 
-    def try_one(self, log, cut):
+    def cut_again(self, rand):
+        """A second power cut, while "image" is put in order after the first one."""
+        run("cp", "--sparse=always", self.path("image"), self.path("cut"))
+        self.mend()
+        new_boot(self.work)
+        with self.logged("second.log"):
+            self.workload.recover(self.path("disk/model"))
+        log = Log(self.path("second.log"))
+        log.make(self.path("cut"), self.path("image"), rand.choice(log.cuts(WRITE)), rand.choice(CHANCES), rand)
+
+    def mend(self):
         if self.filesystem == "ext2":
             run("e2fsck", "-fy", self.path("image"), check=False)
+
+    def try_one(self, log, cut):
+        self.mend()
         new_boot(self.work)
         with mounted(self.filesystem, self.path("image"), self.path("disk")):
             self.workload.check(self.path("disk/model"), log.steps(cut))
@@ -361,15 +390,18 @@ class PowerCut(Test):
         points += self.random.choices(log.cuts(MARK), k=few)
         self.random.shuffle(points)
         for number, cut in enumerate(points):
-            chance = self.random.choice([1, 1, 0.5, 0.5, 0.9, 0.1])
+            chance, rand = self.random.choice(CHANCES), random.Random(number)
             disk = self.path("base"), self.path("image"), cut, chance
-            log.make(*disk, random.Random(number))
+            log.make(*disk, rand)
             try:
+                if number % 5 == 4 and not self.fault:
+                    self.cut_again(rand)
                 self.try_one(log, cut)
             except (Fault, OSError) as error:
                 faults += 1
                 if faults <= 5:
-                    print("  cut at %d of %d, %g of the blocks: %s" % (cut, len(log.entries), chance, error), flush=True)
+                    where = "cut %d, at %d of %d, %g of the blocks" % (number, cut, len(log.entries), chance)
+                    print("  %s: %s" % (where, error), flush=True)
                 if self.fault:
                     break
                 if "KEEP" in os.environ:
@@ -436,8 +468,8 @@ def main():
     if fault and not shutil.which("strace"):
         skip("strace is not installed")
     with inside(filesystem) as folder:
-        test = PowerCut(binary, filesystem, folder, work, cuts, seed, fault)
-        test.record(logdisk)
+        test = PowerCut(binary, logdisk, filesystem, folder, work, cuts, seed, fault)
+        test.record()
         faults = test.try_all()
     if fault:
         print("%s, %s: a %s that is not synced is %s" % (filesystem, work, fault, "found" if faults else "not found"))
