@@ -41,6 +41,9 @@ static int undo(struct stfs_stage *stage, int dir_fd, const struct stfs_commit_s
 {
 	int r = stfs_commit_steps_unlink_temps(steps, stfs_stage_os(stage), dir_fd);
 
+	/* Else a power cut could bring them back, when nothing tells of them any more. */
+	if (r == 0)
+		r = stfs_commit_steps_sync(steps, stfs_stage_os(stage), dir_fd);
 	if (r < 0)
 		return fail(report, r, "its temporary files cannot be removed");
 	/* An area that was made for the commit has nothing in it. */

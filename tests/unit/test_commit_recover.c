@@ -2,6 +2,7 @@
 /* What stfs_commit_recover makes of a journal.next, by hand: finished, undone, or refused without touching anything. */
 #include "commit_fixture.h"
 #include "commit_steps.h"
+#include "faulty_os.h"
 #include "record.h"
 
 #define TEMP_A ".a.safetensors.stfs-commit"
@@ -12,12 +13,14 @@ static struct stfs_stage *stage;
 static struct stfs_journal *next;
 static struct stfs_commit_steps steps;
 static struct said said;
+static struct faulty_os faulty;
 
 static void setup(void)
 {
-	struct stfs_stage_options options = { .name = FIXTURE_STAGE, .holder = "a test", .os = stfs_os_real() };
+	struct stfs_stage_options options = { .name = FIXTURE_STAGE, .holder = "a test", .os = &faulty.os };
 
 	fixture_setup();
+	faulty_os_init(&faulty, stfs_os_real());
 	dir_fd = open(fixture_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	options.parent_fd = dir_fd;
 	ck_assert_int_eq(stfs_stage_new(&options, NULL, &stage), 0);
@@ -162,6 +165,19 @@ START_TEST(what_was_not_decided_is_undone)
 	ck_assert_str_eq(folder_names(""),
 			 FIXTURE_STAGE " .z.safetensors.stfs-commit a.safetensors b.safetensors c.safetensors");
 	expect("a.safetensors", "old a");
+}
+END_TEST
+
+START_TEST(the_word_stays_until_the_files_are_gone_for_good)
+{
+	add("a.safetensors");
+	write_record(STFS_RECORD_TEMPS);
+	file_put(TEMP_A, "half");
+	faulty_os_plant_in(&faulty, FAULTY_FSYNC, FAULTY_ONCE, 1, EIO);
+	ck_assert_int_eq(recover(), -EIO);
+	ck_assert(has_next());
+	ck_assert_int_eq(recover(), 0);
+	ck_assert(!has_next());
 }
 END_TEST
 
@@ -317,6 +333,7 @@ int main(void)
 	tcase_add_test(tcase, nothing_to_do);
 	tcase_add_test(tcase, an_empty_one_is_dropped);
 	tcase_add_test(tcase, what_was_not_decided_is_undone);
+	tcase_add_test(tcase, the_word_stays_until_the_files_are_gone_for_good);
 	tcase_add_test(tcase, a_torn_decision_is_none);
 	tcase_add_test(tcase, what_was_decided_is_finished);
 	tcase_add_test(tcase, scratch_files_go_on);
