@@ -92,7 +92,7 @@ echo 2 >m/__metadata__/new
 grep -qx 1 m/__metadata__/new
 "$STFS" discard model.safetensors
 grep -qx "# nothing is staged" m/.safetensors/status
-expect 1 '"nothing/here": there is nothing .*' "$STFS" discard m nothing.here
+expect 1 '"nothing.here": there is nothing .*' "$STFS" discard m nothing.here
 stop m
 
 # Read-only mounts have nothing to commit.
