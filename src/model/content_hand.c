@@ -61,6 +61,16 @@ int stfs_content_replay_run(struct stfs_content *content, const struct stfs_reco
 	return 0;
 }
 
+/* What was synced of the bytes before they changed hands still is. Without this word of it a later sync tells. */
+static void keep_word(struct stfs_content *content, const struct stfs_content *from, struct stfs_stage *stage,
+		      uint64_t size)
+{
+	if (stfs_content_journal_numbers(content, stage, STFS_RECORD_SYNCED, &size, 1) < 0)
+		return;
+	content->synced_size = size;
+	content->synced = from->synced;
+}
+
 /* Sets up `content` over the bytes of `from`, and says so in the journal. Called with the lock of `from` held. */
 static int take_bytes(struct stfs_content *content, struct stfs_content *from, struct stfs_stage *stage, uint64_t skip)
 {
@@ -84,6 +94,8 @@ static int take_bytes(struct stfs_content *content, struct stfs_content *from, s
 	from->skip = skip;
 	if (content->damage)
 		(void)!stfs_content_journal_damage(content, stage); /* remembered all the same, as any damage */
+	if (from->synced_size != UINT64_MAX && from->synced_size >= skip)
+		keep_word(content, from, stage, from->synced_size - skip);
 	return 0;
 }
 

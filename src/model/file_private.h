@@ -40,6 +40,12 @@ int stfs_file_follow(struct stfs_file *file);
 /* Whether that has to be called before the file is written. Called with the tree locked. */
 bool stfs_file_is_left_behind(struct stfs_file *file);
 
+/*
+ * The content that the bytes of another one were handed on to, and how many were left out, or NULL when there is none any more.
+ * Called with the tree locked.
+ */
+struct stfs_content *stfs_file_heir(const struct stfs_view *view, struct stfs_content *content, uint64_t *ret_skip);
+
 /* An open file with nothing in it. */
 int stfs_file_alloc(struct stfs_view *view, uint64_t ino, struct stfs_file **ret) STFS_MUST_CHECK;
 

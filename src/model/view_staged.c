@@ -16,7 +16,8 @@ static int sync_content(struct stfs_view *view, struct stfs_content *content)
 int stfs_file_sync(struct stfs_file *file)
 {
 	struct stfs_view *view = file->view;
-	struct stfs_content *content;
+	struct stfs_content *content, *heir;
+	uint64_t skip;
 	int r = stfs_file_follow(file);
 
 	if (r < 0)
@@ -33,6 +34,10 @@ int stfs_file_sync(struct stfs_file *file)
 	if (!stfs_stage_journal(view->stage))
 		return 0;
 	r = sync_content(view, content);
+	/* What was written through it may be another file's by now. */
+	heir = stfs_file_heir(view, content, &skip);
+	if (r == 0 && heir)
+		r = sync_content(view, heir);
 	if (r == 0 && stfs_content_stage_number(content))
 		r = stfs_stage_sync_dir(view->stage);
 	return r < 0 ? r : stfs_stage_sync(view->stage);

@@ -221,22 +221,30 @@ static int begin_write(struct stfs_file *file)
 	return r;
 }
 
+struct stfs_content *stfs_file_heir(const struct stfs_view *view, struct stfs_content *content, uint64_t *ret_skip)
+{
+	uint64_t heir = stfs_content_heir(content, ret_skip);
+	uint32_t node = heir ? stfs_tree_find(&view->tree, stfs_change_id_of_ino(heir)) : STFS_NODE_NONE;
+
+	return node != STFS_NODE_NONE && view->tree.nodes[node].kind == STFS_NODE_OWN ? stfs_view_content(view, node) :
+											NULL;
+}
+
 /*
  * A NumPy file that took effect has handed its bytes on, and who has it mapped writes to them. A commit parts the two: then what is
  * written goes to the tensor as well.
  */
 static int pass_on(struct stfs_view *view, struct stfs_content *from, const char *data, size_t size, uint64_t offset)
 {
-	uint64_t skip, heir = stfs_content_heir(from, &skip), begin = STFS_MAX(offset, skip), end = offset + size;
-	uint32_t node = heir ? stfs_tree_find(&view->tree, stfs_change_id_of_ino(heir)) : STFS_NODE_NONE;
-	struct stfs_content *to;
+	uint64_t skip, begin, end;
+	struct stfs_content *to = stfs_file_heir(view, from, &skip);
 	size_t written;
 	int r;
 
-	if (node == STFS_NODE_NONE || view->tree.nodes[node].kind != STFS_NODE_OWN)
+	if (!to)
 		return 0;
-	to = stfs_view_content(view, node);
-	end = STFS_MIN(end, skip + stfs_content_size(to));
+	begin = STFS_MAX(offset, skip);
+	end = STFS_MIN(offset + size, skip + stfs_content_size(to));
 	if (stfs_content_stage_number(to) == stfs_content_stage_number(from) || begin >= end)
 		return 0;
 	r = stfs_edit_bind(view, to);

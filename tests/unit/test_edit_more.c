@@ -422,6 +422,33 @@ START_TEST(power_cut_is_remembered)
 }
 END_TEST
 
+/* Bytes that are synced before a NumPy file takes effect, or through it afterwards, are the tensor's. */
+START_TEST(synced_numpy_file_outlives_a_power_cut)
+{
+	bool before = _i == 0;
+	char *npy = make_npy(50000, 'n');
+	struct stfs_file *file = open_write("model/a/w/data.npy", true);
+	size_t written;
+
+	ck_assert_int_eq(stfs_file_write(file, npy, NPY_HEAD + 50000, 0, &written), 0);
+	if (before)
+		ck_assert_int_eq(stfs_file_sync(file), 0);
+	ck_assert_int_eq(stfs_file_flush(file), 0);
+	if (!before)
+		ck_assert_int_eq(stfs_file_sync(file), 0);
+	stfs_file_close(file);
+	close_view();
+	other_boot();
+	open_view(STFS_NESTED);
+	for (int i = 0; i < 2; i++) {
+		expect_fill("model/a/w/data", 50000, 'n');
+		expect_status("M model.a.w (data, dtype, shape)\n# 1 changes, 0 incomplete, 0 scratch files\n");
+		reopen();
+	}
+	free(npy);
+}
+END_TEST
+
 START_TEST(lost_bytes_leave_the_rest)
 {
 	char *bytes = calloc(1, 20000), command[300];
@@ -763,6 +790,7 @@ int main(void)
 	tcase_add_test(tcase, copying_over_a_tensor_is_a_reference);
 	tcase_add_test(tcase, times_come_back);
 	tcase_add_test(tcase, power_cut_is_remembered);
+	tcase_add_loop_test(tcase, synced_numpy_file_outlives_a_power_cut, 0, 2);
 	tcase_add_test(tcase, lost_bytes_leave_the_rest);
 	tcase_add_test(tcase, synced_bytes_outlive_their_name);
 	tcase_add_test(tcase, sync_after_replay_is_about_the_same_file);
