@@ -169,9 +169,7 @@ int stfs_content_detach(struct stfs_content *content, struct stfs_stage *stage)
 		    os->ftruncate(os->user, stfs_content_fd(content), (off_t)(content->shift + content->size)) < 0)
 			r = -errno;
 		if (r == 0)
-			r = stfs_content_journal_numbers(
-				content, stage, STFS_RECORD_STAGED,
-				(uint64_t[]){ content->number, content->size, content->shift, 0 }, 4);
+			r = stfs_content_tell_staged(content, stage, content->number, content->fd, false);
 		if (r == 0) {
 			content->whole = true;
 			content->run_size = 0;

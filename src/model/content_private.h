@@ -50,7 +50,7 @@ struct stfs_content {
 	unsigned openers;
 	bool whole;
 	struct stfs_ranges ranges; /* unused when whole */
-	uint64_t synced_size;      /* whole: size when it was last synced, UINT64_MAX for never */
+	uint64_t synced_size;      /* of a text or what is whole: size when it was last synced, UINT64_MAX for never */
 	bool synced;               /* the staged file has not been changed since it was synced */
 	bool vouched;              /* the last the journal says of its bytes is SYNCED */
 };
@@ -83,6 +83,13 @@ int stfs_content_journal_damage(struct stfs_content *content, struct stfs_stage 
 
 /* Sets the mtime to now, or a little later than it was. Called with the lock held. */
 void stfs_content_touch(struct stfs_content *content);
+
+/*
+ * Writes down that the bytes of the content are in the staged file `number`, open as `fd`, laid over the run or alone. What was
+ * synced where it was before is so there first. Called with the lock held.
+ */
+int stfs_content_tell_staged(struct stfs_content *content, struct stfs_stage *stage, uint64_t number, int fd,
+			     bool over_run) STFS_MUST_CHECK;
 
 /*
  * Moves the content to a new staged file unless it has one: a text with its bytes, a run without, to be laid over. Called with the

@@ -60,6 +60,7 @@ static int replay_staged(struct stfs_content *content, struct stfs_stage *stage,
 	content->size = v[1];
 	content->shift = v[2];
 	content->whole = !v[3];
+	content->synced_size = UINT64_MAX; /* until a SYNCED comes */
 	content->in_memory = false;
 	stfs_buf_fini(&content->text);
 	if (content->whole) {
@@ -198,6 +199,9 @@ int stfs_content_replay_end(struct stfs_content *content, bool same_boot)
 	struct stat st;
 	int r;
 
+	/* A text of the journal is on disk, as far as anybody can tell. */
+	if (content->in_memory)
+		content->synced_size = content->size;
 	if (!content->number)
 		return 0;
 	r = stfs_content_need_fd(content);

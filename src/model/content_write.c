@@ -156,6 +156,27 @@ static int write_text(struct stfs_content *content, struct stfs_stage *stage, co
 	return set_text(content, stage, &text);
 }
 
+int stfs_content_tell_staged(struct stfs_content *content, struct stfs_stage *stage, uint64_t number, int fd,
+			     bool over_run)
+{
+	const struct stfs_os *os = stfs_stage_os(stage);
+	bool was_synced = content->synced_size != UINT64_MAX && !over_run;
+	int r = 0;
+
+	/* The journal may get to the disk at any time, and lead away from where the bytes are durable. */
+	if (was_synced)
+		r = os->fdatasync(os->user, fd) < 0 ? -errno : stfs_stage_sync_dir(stage);
+	if (r == 0)
+		r = stfs_content_journal_numbers(content, stage, STFS_RECORD_STAGED,
+						 (uint64_t[]){ number, content->size, content->shift, over_run }, 4);
+	if (r < 0)
+		return r;
+	content->synced_size = UINT64_MAX;
+	if (was_synced && stfs_content_journal_numbers(content, stage, STFS_RECORD_SYNCED, &content->size, 1) == 0)
+		content->synced_size = content->size;
+	return 0;
+}
+
 int stfs_content_become_staged(struct stfs_content *content, struct stfs_stage *stage)
 {
 	bool whole = content->in_memory || content->run_size == 0;
@@ -176,8 +197,7 @@ int stfs_content_become_staged(struct stfs_content *content, struct stfs_stage *
 	if (r == 0 && content->in_memory)
 		r = stfs_os_write_full(stfs_stage_os(stage), fd, content->text.data, content->text.len, 0, NULL);
 	if (r == 0)
-		r = stfs_content_journal_numbers(content, stage, STFS_RECORD_STAGED,
-						 (uint64_t[]){ number, content->size, 0, !whole }, 4);
+		r = stfs_content_tell_staged(content, stage, number, fd, !whole);
 	if (r < 0) {
 		stfs_shared_fd_unref(open);
 		stfs_stage_file_remove(stage, number);
@@ -392,6 +412,8 @@ int stfs_content_sync(struct stfs_content *content, struct stfs_stage *stage)
 	if (content->number) {
 		r = sync_staged(content, stage);
 		stfs_content_release_fd(content);
+	} else if (content->in_memory) {
+		content->synced_size = content->size; /* the journal is synced next */
 	}
 	pthread_mutex_unlock(&content->lock);
 	return r;
