@@ -201,7 +201,7 @@ static void build_record(const struct stfs_journal *journal, struct stfs_record_
 }
 
 /* With the lock held. */
-static int write_record(struct stfs_journal *journal, const void *bytes, size_t len)
+static int write_record(struct stfs_journal *journal, const struct stfs_record_head *head, size_t len)
 {
 	const struct stfs_os *os = journal->os;
 	int r;
@@ -209,11 +209,13 @@ static int write_record(struct stfs_journal *journal, const void *bytes, size_t 
 	if (journal->broken)
 		return -EIO;
 	/* One write unless the system takes a part: the rest then tells why. A crash between leaves a torn tail. */
-	r = stfs_os_write_full(os, journal->fd, bytes, len, journal->size, NULL);
-	if (r == 0)
+	r = stfs_os_write_full(os, journal->fd, head, len, journal->size, NULL);
+	if (r == 0) {
+		journal->sealed = le64toh(head->synced) >= journal->size;
 		journal->size += len;
-	else if (STFS_RETRY(os->ftruncate(os->user, journal->fd, (off_t)journal->size)) < 0)
+	} else if (STFS_RETRY(os->ftruncate(os->user, journal->fd, (off_t)journal->size)) < 0) {
 		journal->broken = true;
+	}
 	return r;
 }
 
@@ -285,12 +287,15 @@ int stfs_journal_sync(struct stfs_journal *journal)
 
 int stfs_journal_seal(struct stfs_journal *journal, uint32_t type)
 {
+	bool sealed;
 	int r = stfs_journal_sync(journal);
 
-	if (r < 0 || journal->sealed == journal->size)
+	pthread_mutex_lock(&journal->lock);
+	sealed = journal->sealed;
+	pthread_mutex_unlock(&journal->lock);
+	if (r < 0 || sealed)
 		return r;
 	r = stfs_journal_append(journal, type, (struct stfs_slice){ 0 });
-	journal->sealed = r == 0 ? journal->size : 0;
 	return r < 0 ? r : stfs_journal_sync(journal);
 }
 

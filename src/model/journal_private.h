@@ -25,7 +25,7 @@ struct stfs_journal {
 
 	pthread_mutex_t lock; /* protects what follows, and appending */
 	bool broken;
-	uint64_t sealed; /* bytes when its last record said that all before it is on disk */
+	bool sealed; /* the last record says that all before it is on disk */
 };
 
 /* Where things are in a record. */

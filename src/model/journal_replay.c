@@ -163,7 +163,7 @@ static int read_records(struct window *window, int (*apply)(void *user, const st
 		if (r == 0)
 			break;
 		synced = STFS_MAX(synced, record.synced);
-		window->journal->sealed = record.synced >= begin ? offset : 0;
+		window->journal->sealed = record.synced >= begin;
 		*ret_stopped = apply(user, &record);
 	}
 	*ret_end = offset;

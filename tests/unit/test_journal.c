@@ -447,6 +447,42 @@ START_TEST(test_synced_comes_back)
 }
 END_TEST
 
+/* What others append while a journal is sealed. */
+static int append_and_sync(void *user, int fd)
+{
+	struct stfs_journal **journal = user;
+	struct stfs_journal *once = *journal;
+
+	*journal = NULL;
+	if (once)
+		ck_assert_int_eq(append(once, 1, "meanwhile"), 0);
+	return fdatasync(fd);
+}
+
+START_TEST(test_seal_is_behind_all)
+{
+	struct stfs_os os = *stfs_os_real();
+	_cleanup_journal_ struct stfs_journal *journal = NULL;
+	struct stfs_journal *racing;
+	uint64_t size;
+
+	os.user = &racing;
+	os.fdatasync = append_and_sync;
+	ck_assert_int_eq(stfs_journal_open(&os, dir_fd, "j", true, &journal), 0);
+	racing = journal;
+	ck_assert_int_eq(append(journal, 1, "one"), 0);
+	ck_assert_int_eq(stfs_journal_seal(journal, 3), 0);
+	ck_assert_ptr_null(racing);
+	size = stfs_journal_size(journal);
+	/* The first seal does not speak of what came meanwhile. */
+	ck_assert_int_eq(stfs_journal_seal(journal, 3), 0);
+	ck_assert_uint_gt(stfs_journal_size(journal), size);
+	size = stfs_journal_size(journal);
+	ck_assert_int_eq(stfs_journal_seal(journal, 3), 0);
+	ck_assert_uint_eq(stfs_journal_size(journal), size);
+}
+END_TEST
+
 /* Filesystems leave zeros behind what was written, from any place on. */
 START_TEST(test_zero_tail)
 {
@@ -850,9 +886,7 @@ int main(void)
 	tcase_add_test(tcase, test_hole_before_sync);
 	tcase_add_test(tcase, test_hole_before_a_later_word);
 	tcase_add_test(tcase, test_synced_comes_back);
-	tcase_add_test(tcase, test_hole_before_sync);
-	tcase_add_test(tcase, test_hole_before_a_later_word);
-	tcase_add_test(tcase, test_synced_comes_back);
+	tcase_add_test(tcase, test_seal_is_behind_all);
 	tcase_add_test(tcase, test_zero_tail);
 	tcase_add_test(tcase, test_no_head);
 	tcase_add_test(tcase, test_record_behind_gap);
