@@ -131,6 +131,9 @@ static int cut_tail(struct window *window, uint64_t offset, struct stfs_diag *di
 	if (STFS_RETRY(os->ftruncate(os->user, journal->fd, (off_t)offset)) < 0)
 		return -errno;
 	journal->size = offset;
+	/* Else the next power cut could bring back what was cut off, behind what is appended now. */
+	if (STFS_RETRY(os->fdatasync(os->user, journal->fd)) < 0)
+		return -errno;
 	return 0;
 }
 

@@ -501,6 +501,25 @@ START_TEST(test_zero_tail)
 }
 END_TEST
 
+/* What was cut off must not come back behind what is appended, as it could if only that got to the disk. */
+START_TEST(test_cut_is_on_disk)
+{
+	uint64_t ends[6];
+	struct seen seen;
+
+	make(3, ends);
+	cut_file(ends[3] - 1);
+	faulty_os_plant_in(&faulty, FAULTY_FDATASYNC, FAULTY_ONCE, 1, EIO);
+	ck_assert_int_eq(replay(&seen, NULL), -EIO);
+	ck_assert_uint_eq(file_size(), ends[2]);
+	faulty_os_plant_in(&faulty, FAULTY_FDATASYNC, FAULTY_NONE, 1, 0);
+	ck_assert_int_eq(replay(&seen, NULL), 0);
+	ck_assert_uint_eq(seen.n, 2);
+	/* Nothing was torn this time. */
+	ck_assert_uint_eq(faulty.calls, 0);
+}
+END_TEST
+
 /* A crash right after the making leaves no head, or zeros; records without a head are damage. */
 START_TEST(test_no_head)
 {
@@ -888,6 +907,7 @@ int main(void)
 	tcase_add_test(tcase, test_synced_comes_back);
 	tcase_add_test(tcase, test_seal_is_behind_all);
 	tcase_add_test(tcase, test_zero_tail);
+	tcase_add_test(tcase, test_cut_is_on_disk);
 	tcase_add_test(tcase, test_no_head);
 	tcase_add_test(tcase, test_record_behind_gap);
 	tcase_add_test(tcase, test_costly_tail);
