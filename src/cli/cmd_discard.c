@@ -61,7 +61,7 @@ static int discard_operand(const struct stfs_names *names, const struct stfs_ope
 static int discard_deleted(struct stfs_view *view, const char *typed)
 {
 	_cleanup_buf_ struct stfs_buf path = { 0 };
-	int r = stfs_name_encode(&path, stfs_slice_of(typed), STFS_NESTED);
+	int r = stfs_name_encode(&path, stfs_slice_of(typed), stfs_view_layout(view));
 
 	return r < 0 ? r : discard_path(view, stfs_buf_slice(&path));
 }

@@ -149,6 +149,16 @@ meant m.safetensors <<-'END'
 	put("put.b", "U8", [len(whole)], whole)
 END
 [ ! -e .m.safetensors.stage ] || fail "left after a commit of the other layout"
+# A deleted name that is another path in the other layout.
+"$PYTHON" - <<-'END'
+	from refwriter import Tensor, write
+	write("odd.safetensors", [Tensor(name, "U8", [1], b"x") for name in ("a/b.c", "kept")], {})
+END
+mount_it odd.safetensors m -o flat
+rm -r m/a%2Fb.c
+"$STFS" umount m
+expect 0 "" "$STFS" discard odd.safetensors a/b.c
+[ ! -e .odd.safetensors.stage ] || fail "a name that was deleted in the flat layout is not discarded"
 
 # A file that is removed while it is open goes on for whoever has it, and is nothing after a remount.
 begin
