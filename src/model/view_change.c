@@ -221,6 +221,17 @@ bool stfs_change_is_empty(const struct stfs_view *view, uint32_t dir)
 	       !stfs_view_slot(view, dir, STFS_SLOT_DATA, &unused);
 }
 
+bool stfs_change_is_tensor(const struct stfs_view *view, uint32_t dir)
+{
+	if (view->tree.nodes[dir].entry != STFS_NODE_NONE)
+		return true;
+	for (unsigned role = STFS_ROLE_DATA; role <= STFS_ROLE_SHAPE; role++) {
+		if (stfs_view_role_node(view, dir, role) != STFS_NODE_NONE)
+			return true;
+	}
+	return false;
+}
+
 void stfs_change_remove(struct stfs_view *view, uint32_t node)
 {
 	struct stfs_node *n = &view->tree.nodes[node];

@@ -49,6 +49,9 @@ int stfs_change_add_dir(struct stfs_view *view, uint32_t dir, struct stfs_slice 
 /* Whether a directory has nothing in it. */
 bool stfs_change_is_empty(const struct stfs_view *view, uint32_t dir);
 
+/* Whether a directory is that of a tensor: of the model, or one that has some of its files. */
+bool stfs_change_is_tensor(const struct stfs_view *view, uint32_t dir);
+
 /* Removes a file node or an empty directory. */
 void stfs_change_remove(struct stfs_view *view, uint32_t node);
 

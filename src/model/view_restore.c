@@ -74,15 +74,8 @@ static int is_tensor_below(const struct stfs_view *view, uint32_t entry, struct 
 /* Whether a tensor can have the place: nothing is there, or a directory that is no tensor. */
 static bool is_free(const struct stfs_view *view, uint32_t node)
 {
-	if (node == STFS_NODE_NONE)
-		return true;
-	if (view->tree.nodes[node].kind != STFS_NODE_MODULE || view->tree.nodes[node].entry != STFS_NODE_NONE)
-		return false;
-	for (unsigned role = STFS_ROLE_DATA; role <= STFS_ROLE_SHAPE; role++) {
-		if (stfs_view_role_node(view, node, role) != STFS_NODE_NONE)
-			return false;
-	}
-	return true;
+	return node == STFS_NODE_NONE ||
+	       (view->tree.nodes[node].kind == STFS_NODE_MODULE && !stfs_change_is_tensor(view, node));
 }
 
 static int journal_discard(struct stfs_view *view, struct stfs_slice path)
@@ -174,7 +167,7 @@ static bool is_moved(const struct restoring *restoring, uint32_t node, uint32_t 
 
 	return tree->nodes[node].kind == STFS_NODE_MODULE && tree->nodes[node].entry != STFS_NODE_NONE &&
 	       (restoring->marks[tree->nodes[node].entry] & MARK_BELOW) &&
-	       (top == STFS_NODE_NONE || top == STFS_NODE_ROOT || !stfs_tree_is_below(tree, node, top));
+	       (top == STFS_NODE_NONE || !stfs_tree_is_below(tree, node, top));
 }
 
 /* What was moved away does not take the place of what comes back: it is a copy from now on. */
@@ -250,7 +243,7 @@ static int restore_tensors(struct restoring *restoring)
 		r = decide(restoring);
 	if (r < 0)
 		return r;
-	if (top != STFS_NODE_NONE && top != STFS_NODE_ROOT)
+	if (top != STFS_NODE_NONE)
 		stfs_change_remove_tree(view, top);
 	return put_tensors(restoring);
 }

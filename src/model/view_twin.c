@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "array.h"
+#include "view_change.h"
 
 #define PIECES_MAX 1000u /* of a path: the search below goes as deep */
 
@@ -40,17 +41,6 @@ static int split(struct search *search, struct stfs_slice path)
 	return 0;
 }
 
-static bool is_tensor(const struct stfs_view *view, uint32_t node)
-{
-	if (view->tree.nodes[node].entry != STFS_NODE_NONE)
-		return true;
-	for (unsigned role = STFS_ROLE_DATA; role <= STFS_ROLE_SHAPE; role++) {
-		if (stfs_view_role_node(view, node, role) != STFS_NODE_NONE)
-			return true;
-	}
-	return false;
-}
-
 /* Whether a tensor below `dir` is spelt by the pieces from `first` on, with any number of them in one component. */
 static bool find_below(const struct search *search, uint32_t dir, uint32_t first)
 {
@@ -58,7 +48,7 @@ static bool find_below(const struct search *search, uint32_t dir, uint32_t first
 	size_t len = 0;
 
 	if (first == search->n)
-		return is_tensor(search->view, dir);
+		return stfs_change_is_tensor(search->view, dir);
 	for (uint32_t i = first; i < search->n; i++) {
 		struct stfs_slice piece = search->pieces[i];
 		uint32_t child;
