@@ -195,6 +195,31 @@ START_TEST(discard_with_a_file_in_the_way)
 }
 END_TEST
 
+/* What was moved to a place is where the model has it again when the place is discarded, unless something else is there by now. */
+START_TEST(discard_of_where_it_was_moved)
+{
+	ck_assert_int_eq(do_mkdir("new"), 0);
+	ck_assert_int_eq(do_rename("model/big", "new/big"), 0);
+	ck_assert_int_eq(do_rename("model/a/w", "new/w"), 0);
+	ck_assert_int_eq(put("model/a/w", "in the way"), 0);
+	ck_assert_int_eq(do_rename("model/a/b", "new/b"), 0);
+	ck_assert_int_eq(do_mkdir("model/a/b"), 0);
+	ck_assert_int_eq(put("model/a/b/shape", "1\n"), 0);
+	ck_assert_int_eq(stfs_view_discard(view, stfs_slice_of("new"), NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		struct stfs_buf big = bytes_of("model/big/data");
+
+		ck_assert_uint_eq(big.len, 100000);
+		stfs_buf_fini(&big);
+		expect("model/a/w", "in the way");
+		expect("model/a/b/shape", "1\n");
+		ck_assert(!is_there("new"));
+		ck_assert(!is_there("model/a/b/data"));
+		reopen();
+	}
+}
+END_TEST
+
 START_TEST(discard_of_one_slot)
 {
 	ck_assert_int_eq(put("model/a/w/shape", "6\n"), 0);
@@ -827,6 +852,7 @@ int main(void)
 	tcase_add_test(tcase, handle_of_a_replaced_file_is_that_of_the_new_one);
 	tcase_add_test(tcase, metadata_cannot_be_replaced);
 	tcase_add_test(tcase, discard_with_a_file_in_the_way);
+	tcase_add_test(tcase, discard_of_where_it_was_moved);
 	tcase_add_test(tcase, discard_of_one_slot);
 	tcase_add_test(tcase, discard_of_a_name_that_was_moved_away);
 	tcase_add_test(tcase, numpy_file_of_a_type_without_one);
