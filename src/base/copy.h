@@ -24,9 +24,10 @@ struct stfs_copy_stats {
 typedef int (*stfs_copy_progress)(void *user, uint64_t bytes);
 
 /*
- * Copies exactly `len` bytes from `from` at `from_offset` to `to` at `to_offset`: the middle that is aligned to 4096 in both
- * files is cloned where the filesystem can, the rest is copied in the kernel, or through a buffer of 1 MiB. A hole of the source
- * becomes one of the target, which must already be as large as it will be. `progress` may be NULL. Returns 0, -EIO when the source ends before, what `progress` said, or -errno.
+ * Copies exactly `len` bytes from `from` at `from_offset` to `to` at `to_offset`: the middle that is aligned to 4096 in
+ * both files is cloned where the filesystem can, the rest is copied in the kernel, or through a buffer of 1 MiB. A hole
+ * of the source becomes one of the target, which must already be as large as it will be. `progress` may be NULL.
+ * Returns 0, -EIO when the source ends before, what `progress` said, or -errno.
  */
 int stfs_copy_range(const struct stfs_os *os, int from, uint64_t from_offset, int to, uint64_t to_offset, uint64_t len,
 		    struct stfs_copy_stats *stats, stfs_copy_progress progress, void *user) STFS_MUST_CHECK;

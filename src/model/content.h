@@ -156,8 +156,8 @@ bool stfs_content_run(struct stfs_content *content, struct stfs_run *ret);
 
 /*
  * A second file over the same bytes, from `skip` on: what is left of a NumPy file without its header. `from` must be
- * staged as a whole (stfs_content_make_whole), and hands the bytes on: what is written to it later is written to the new content too, and they go away with the
- * new content. Journaled. The caller owns *ret.
+ * staged as a whole (stfs_content_make_whole), and hands the bytes on: what is written to it later is written to the
+ * new content too, and they go away with the new content. Journaled. The caller owns *ret.
  */
 int stfs_content_split(struct stfs_content *from, struct stfs_stage *stage, uint64_t ino, uint64_t skip,
 		       struct stfs_content **ret) STFS_MUST_CHECK;

@@ -67,8 +67,8 @@ void stfs_edit_take_npy(struct stfs_view *view, uint32_t dir, struct stfs_npy_ef
 void stfs_edit_tell_npy(struct stfs_view *view, const struct stfs_npy_effect *effect);
 
 /*
- * An open file over a content (referenced and opened by it) that has that role; `npy_dir` is the directory of a generated data.npy that is opened
- * for writing, else STFS_NODE_NONE.
+ * An open file over a content (referenced and opened by it) that has that role; `npy_dir` is the directory of a
+ * generated data.npy that is opened for writing, else STFS_NODE_NONE.
  */
 int stfs_file_new(struct stfs_view *view, struct stfs_content *content, enum stfs_role role, uint32_t npy_dir,
 		  struct stfs_file **ret_file);

@@ -32,8 +32,9 @@ struct stfs_file {
 };
 
 /*
- * An open file is what its inode number stands for, as the kernel keeps one cache for both. One that the model still generated
- * when it was opened may have become a file of its own; what was edited may have been discarded, and is the model's again. Returns 0 or -errno (then it is as before).
+ * An open file is what its inode number stands for, as the kernel keeps one cache for both. One that the model still
+ * generated when it was opened may have become a file of its own; what was edited may have been discarded, and is the
+ * model's again. Returns 0 or -errno (then it is as before).
  */
 int stfs_file_follow(struct stfs_file *file);
 

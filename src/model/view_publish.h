@@ -21,8 +21,9 @@ int stfs_view_detach_scratch(struct stfs_view *view) STFS_MUST_CHECK;
 int stfs_view_dump_scratch(struct stfs_view *view, struct stfs_journal *journal) STFS_MUST_CHECK;
 
 /*
- * Shows `model` (owned by the view from here) in the place of the old one: what `changes` planned is now a part of it. Cannot
- * fail once it has begun; memory is taken first. Returns 0 or -ENOMEM (nothing changed, `model` stays the caller's). When there
- * is no memory to give names that were spelt with dots their place, edits are stopped (stfs_view_stop). Names and shapes in `changes` may point into the old model: after this they may only be freed.
+ * Shows `model` (owned by the view from here) in the place of the old one: what `changes` planned is now a part of it.
+ * Cannot fail once it has begun; memory is taken first. Returns 0 or -ENOMEM (nothing changed, `model` stays the
+ * caller's). When there is no memory to give names that were spelt with dots their place, edits are stopped
+ * (stfs_view_stop). Names and shapes in `changes` may point into the old model: after this they may only be freed.
  */
 int stfs_view_publish(struct stfs_view *view, struct stfs_model *model, const struct stfs_changes *changes);
