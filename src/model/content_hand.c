@@ -169,7 +169,7 @@ int stfs_content_detach(struct stfs_content *content, struct stfs_stage *stage)
 		    os->ftruncate(os->user, stfs_content_fd(content), (off_t)(content->shift + content->size)) < 0)
 			r = -errno;
 		if (r == 0)
-			r = stfs_content_tell_staged(content, stage, content->number, content->fd, false);
+			r = stfs_content_tell_staged(content, stage, content->number, stfs_content_fd(content), false);
 		if (r == 0) {
 			content->whole = true;
 			content->run_size = 0;
