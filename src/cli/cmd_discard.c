@@ -144,7 +144,8 @@ static int discard_mounted(const char *point, const char *rest, char **paths, in
 		return STFS_EXIT_OK;
 	if (r != -EROFS && r != -EACCES && stfs_mounted_tell_result(point, stderr, "safetensorsfs: "))
 		return STFS_EXIT_MODEL;
-	return stfs_exit_with(STFS_EXIT_MODEL, "%s: %s", QUOTED(point), strerror(-r));
+	return r == -ENOENT ? stfs_mounted_refuse(point) :
+			      stfs_exit_with(STFS_EXIT_MODEL, "%s: %s", QUOTED(point), strerror(-r));
 }
 
 static int discard(struct stfs_editing *editing, char **words, int n)

@@ -131,11 +131,18 @@ bool stfs_mounted_tell_result(const char *point, FILE *out, const char *start)
 	return true;
 }
 
+int stfs_mounted_refuse(const char *point)
+{
+	return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s is mounted read-only: name the model instead", QUOTED(point));
+}
+
 int stfs_mounted_print(const char *point, const char *name)
 {
 	_cleanup_buf_ struct stfs_buf text = { 0 };
 	int r = stfs_mounted_read(point, name, &text);
 
+	if (r == -ENOENT)
+		return stfs_mounted_refuse(point);
 	if (r < 0)
 		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s/.safetensors/%s cannot be read: %s", QUOTED(point),
 				      name, strerror(-r));

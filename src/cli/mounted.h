@@ -27,5 +27,8 @@ bool stfs_mounted_tell_result(const char *point, FILE *out, const char *start);
 /* Prints a control file to stdout. Returns an enum stfs_exit, after saying why not. */
 int stfs_mounted_print(const char *point, const char *name);
 
+/* Says that a read-only mount has nothing to do with what is staged. Returns an enum stfs_exit. */
+int stfs_mounted_refuse(const char *point);
+
 /* Whether the model at `source` is mounted for editing, so that its lock will stay taken. */
 bool stfs_mounted_stays(const char *source);

@@ -31,7 +31,7 @@ static int write_changes(struct stfs_buf *buf, struct stfs_view *view,
 static int write_status(struct stfs_buf *buf, struct stfs_view *view)
 {
 	if (!view->stage)
-		return stfs_buf_append_str(buf, "read-only: nothing is staged\n");
+		return stfs_buf_append_str(buf, "read-only: what is staged is not shown\n");
 	return write_changes(buf, view, stfs_changes_text);
 }
 

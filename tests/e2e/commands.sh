@@ -95,8 +95,15 @@ grep -qx "# nothing is staged" m/.safetensors/status
 expect 1 '"nothing.here": there is nothing .*' "$STFS" discard m nothing.here
 stop m
 
-# Read-only mounts have nothing to commit.
+# Read-only mounts have nothing to commit, and show nothing of what is staged.
+"$STFS" set-metadata model.safetensors new=3
 mount_it model.safetensors m -o ro
 expect 4 ".* read-only.*" "$STFS" commit m
-"$STFS" status m | grep -q "nothing is staged"
+"$STFS" status m | grep -qx "read-only: what is staged is not shown"
+for words in "status --json" diff "diff --json" discard; do
+	# shellcheck disable=SC2086
+	expect 4 '".*/m" is mounted read-only: name the model instead' "$STFS" $words m
+done
+"$STFS" status model.safetensors | grep -qx 'M __metadata__/new'
+expect 0 "" "$STFS" discard model.safetensors
 "$STFS" umount m

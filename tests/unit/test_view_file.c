@@ -98,7 +98,7 @@ START_TEST(small_files_hold_their_text)
 	check_content("a/w/shape", "16 16\n");
 	check_content("zero/shape", "0 4\n");
 	check_content("__metadata__/format", "pt\n\n");
-	check_content(".safetensors/status", "read-only: nothing is staged\n");
+	check_content(".safetensors/status", "read-only: what is staged is not shown\n");
 	ck_assert_int_eq(stfs_text_tensors_tsv(&text, stfs_view_model(view), STFS_NESTED), 0);
 	check_content(".safetensors/tensors.tsv", text.data);
 	text.len = 0;
