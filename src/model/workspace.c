@@ -339,9 +339,16 @@ static int attach(struct opening *opening)
 static int say_why_not(const struct opening *opening)
 {
 	_cleanup_(stfs_location_fini) struct stfs_location location = { .dir_fd = -1 };
+	_cleanup_buf_ struct stfs_buf shown = { 0 };
+	const char *caller_file = opening->report->file;
 	bool made = false;
-	int r = stfs_locate_new(opening->source, opening->report, &location, &made);
+	int r = stfs_append_printable(&shown, stfs_slice_of(opening->source));
 
+	if (r < 0)
+		return r;
+	opening->report->file = shown.data;
+	r = stfs_locate_new(opening->source, opening->report, &location, &made);
+	opening->report->file = caller_file;
 	if (made)
 		(void)rmdir(opening->source);
 	return r < 0 ? r : -EAGAIN;

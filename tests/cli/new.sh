@@ -74,8 +74,9 @@ cmp -s a.safetensors late.safetensors || fail "a file was overwritten"
 code 0 discard late.safetensors
 
 code 3 put -o new plain x bytes --dtype U8 --shape 1024
-has err "ends with .safetensors"
+has err "plain: the name of a new model ends with .safetensors"
 code 3 put -o new nowhere/x.safetensors x bytes --dtype U8 --shape 1024
+has err "nowhere/x.safetensors: its folder cannot be opened"
 ln -s gone.safetensors link.safetensors
 code 3 put -o new link.safetensors x bytes --dtype U8 --shape 1024
 code 1 put -o new ../shards/../ x bytes --dtype U8 --shape 1024

@@ -53,4 +53,4 @@ stop m
 start e/ m -o new
 stop m
 [ ! -e e ] || fail "a directory without a model is left"
-expect 3 '.* ends with .*' "$STFS" plain m -o new
+expect 3 'plain: .* ends with .*' "$STFS" plain m -o new
