@@ -17,6 +17,7 @@
 void stfs_editing_fini(struct stfs_editing *editing)
 {
 	stfs_workspace_fini(&editing->workspace);
+	stfs_log_free(editing->log);
 	free(editing->holder);
 }
 
@@ -57,7 +58,11 @@ static int open_workspace(struct stfs_editing *editing)
 		editing->holder = NULL;
 		return stfs_exit_with(STFS_EXIT_OTHER, "%s", strerror(ENOMEM));
 	}
+	r = stfs_log_new("safetensorsfs", false, &editing->log);
+	if (r < 0)
+		return stfs_exit_with(STFS_EXIT_OTHER, "%s", strerror(-r));
 	workspace.holder = editing->holder;
+	workspace.log = editing->log;
 	/* Bytes pass through this process, where a page that is gone would be a SIGBUS. */
 	workspace.model.io = STFS_IO_PREAD;
 	stfs_findings_init(&findings, stderr, MAX_VIOLATIONS, MAX_WARNINGS);

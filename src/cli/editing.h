@@ -19,6 +19,7 @@ struct stfs_editing {
 	const char *source; /* borrowed */
 	struct stfs_workspace workspace;
 	char *holder;
+	struct stfs_log *log; /* on stderr */
 };
 
 /* Releases what it holds; takes one that was never opened. */

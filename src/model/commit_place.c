@@ -123,9 +123,10 @@ static int build_all(struct stfs_committing *c)
 	struct stfs_commit_look look;
 	uint32_t step = 0;
 
-	/* Only what an earlier commit left can be there: the lock is ours. */
-	if (stfs_commit_steps_unlink_temps(&c->steps, c->os, dir_fd) < 0)
-		return stfs_commit_fail(c, -EEXIST, "a temporary file of an earlier commit is in the way");
+	/* Only what an earlier commit left can be there: the lock is ours. A read-only folder is found here, too. */
+	r = stfs_commit_steps_unlink_temps(&c->steps, c->os, dir_fd);
+	if (r < 0)
+		return stfs_commit_fail(c, r, "the folder cannot be written to");
 	for (uint32_t i = 0; r == 0 && i < plan->n_files; i++) {
 		if (!plan->files[i].changed)
 			continue;

@@ -287,8 +287,12 @@ grep -q "$error" err || fail "the first edit says $(cat err)"
 grep -q "nothing can be edited: the staging area .* cannot be made: $error" "$LOG" || fail "the log says $(cat "$LOG")"
 [ "$(cat m/__metadata__/note)" = "hello world" ] || fail "a refused edit is shown"
 stop m
+expect 6 "nothing can be edited: the staging area .* cannot be made: $error" "$STFS" set-metadata folder/m.safetensors note=x
 mkdir -m 700 writable
 start folder/m.safetensors m -o stage=writable
 echo x >m/__metadata__/note || fail "with -o stage an edit works"
 stop m
+expect 6 "folder/m.safetensors: .*: $error" "$STFS" commit -o stage=writable folder/m.safetensors
+expect 0 "" "$STFS" commit -q -o stage=writable --output elsewhere.safetensors folder/m.safetensors
+meant elsewhere.safetensors <<<'meta["note"] = "x"'
 [ "$(id -u)" != 0 ] || umount folder
