@@ -140,9 +140,13 @@ void stfs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 /* By number, or for a file that has no name any more by whoever has it open. */
 static int set_attributes(struct stfs_front *front, const struct stfs_edit *edit, struct stfs_attr *ret)
 {
-	struct stfs_handle *handle;
-	int r = stfs_view_setattr(front->view, edit->ino, &edit->change, ret);
+	struct stfs_handle *handle = edit->handle;
+	int r;
 
+	/* Who empties an open file gets back what was in it when the new text is refused. */
+	if (handle && !stfs_file_is_generated(handle->file))
+		return stfs_file_setattr(handle->file, &edit->change, ret);
+	r = stfs_view_setattr(front->view, edit->ino, &edit->change, ret);
 	if (r != -ESTALE)
 		return r;
 	handle = stfs_handle_find(front, edit->ino);
@@ -203,7 +207,13 @@ void stfs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
 		stfs_op_getattr(req, ino, fi);
 		return;
 	}
-	stfs_edit_run(front, &(struct stfs_edit){ .req = req, .run = run_setattr, .ino = ino, .change = change });
+	stfs_edit_run(front, &(struct stfs_edit){
+				     .req = req,
+				     .run = run_setattr,
+				     .ino = ino,
+				     .change = change,
+				     .handle = fi && change.set_size && change.size == 0 ? stfs_handle_of(fi) : NULL,
+			     });
 }
 
 /* What a mount never has, but for its own links. */

@@ -12,7 +12,7 @@ struct stfs_former {
 
 /*
  * A head of our own making, then the bytes of a content, or of the model as long as nothing was changed. Immutable but for
- * `content`, and `formers` with it.
+ * `content`, and `formers` with it, and `before`.
  */
 struct stfs_file {
 	struct stfs_view *view;
@@ -27,7 +27,7 @@ struct stfs_file {
 	/* Of a file that is open for writing. */
 	bool writable;
 	enum stfs_role role;
-	/* text of a dtype or shape that was cut by opening it: put back when the new one is refused */
+	/* text of a dtype or shape that was emptied: put back when the new one is refused; under the view's lock */
 	struct stfs_buf before;
 };
 

@@ -87,16 +87,31 @@ static int open_npy(struct stfs_view *view, const struct stfs_place *place, bool
 	return r < 0 ? r : stfs_file_new(view, stfs_view_content(view, node), STFS_ROLE_NPY, dir, ret_file);
 }
 
-/* Empties a file on opening; the text of a dtype or shape is kept, should what follows be refused. */
+static void swap_before(struct stfs_file *file, struct stfs_buf *text)
+{
+	struct stfs_buf former;
+
+	pthread_mutex_lock(&file->view->lock);
+	former = file->before;
+	file->before = *text;
+	pthread_mutex_unlock(&file->view->lock);
+	*text = former;
+}
+
+/* Empties a file; the text of a dtype or shape is kept, should what follows be refused. */
 static int empty(struct stfs_file *file)
 {
 	struct stfs_content *content = atomic_load(&file->content);
+	uint64_t size = stfs_content_size(content);
+	_cleanup_buf_ struct stfs_buf before = { 0 };
 	int r = 0;
 
 	/* What is larger is no text of the kind: nothing is lost with it. */
-	if ((file->role == STFS_ROLE_DTYPE || file->role == STFS_ROLE_SHAPE) &&
-	    stfs_content_size(content) <= BEFORE_MAX)
-		r = stfs_content_read(content, BEFORE_MAX, &file->before);
+	if ((file->role == STFS_ROLE_DTYPE || file->role == STFS_ROLE_SHAPE) && size > 0 && size <= BEFORE_MAX) {
+		r = stfs_content_read(content, BEFORE_MAX, &before);
+		if (r == 0)
+			swap_before(file, &before);
+	}
 	return r < 0 ? r : stfs_content_truncate(content, file->view->stage, 0);
 }
 
@@ -153,15 +168,17 @@ static int judge(const struct stfs_file *file, const void *data, size_t size, ui
 	return file->role == STFS_ROLE_SHAPE ? stfs_shape_of_text(text, &dims, &rank) : 0;
 }
 
-/* Refuses what was written, and puts back what opening the file took away. */
+/* Refuses what was written, and puts back what emptying the file took away. */
 static int refuse(struct stfs_file *file)
 {
 	struct stfs_content *content = atomic_load(&file->content);
+	_cleanup_buf_ struct stfs_buf before = { 0 };
 	size_t written;
 	int r = 0;
 
-	if (file->before.len && stfs_content_size(content) == 0)
-		r = stfs_content_write(content, file->view->stage, file->before.data, file->before.len, 0, &written);
+	swap_before(file, &before);
+	if (before.len && stfs_content_size(content) == 0)
+		r = stfs_content_write(content, file->view->stage, before.data, before.len, 0, &written);
 	return r < 0 ? r : -EINVAL;
 }
 
@@ -327,8 +344,11 @@ static int set_file_attr(struct stfs_file *file, struct stfs_content *content, c
 	struct stfs_file_attr attr;
 	int r = 0;
 
+	/* vim empties what it has opened. */
 	if (change->set_size)
-		r = file->fixed ? -EACCES : stfs_content_truncate(content, stage, change->size);
+		r = file->fixed       ? -EACCES :
+		    change->size == 0 ? empty(file) :
+					stfs_content_truncate(content, stage, change->size);
 	if (r < 0 || !(change->set_perm || change->set_uid || change->set_gid || change->set_mtime))
 		return r;
 	stfs_content_attr(content, &attr);

@@ -21,6 +21,15 @@ begin
 echo two words >$M/note
 printf %s pt-x >$M/format
 echo more >>$M/note
+# Nonsense is refused, and what was there stays, however it was emptied.
+(echo nonsense >m/model/a/w/shape) 2>/dev/null && fail "a shape that is none"
+"$PYTHON" - 2>/dev/null <<-'END' && fail "a shape that is none, as vim writes it"
+	import os
+	fd = os.open("m/model/a/w/shape", os.O_WRONLY | os.O_CREAT)
+	os.ftruncate(fd, 0)
+	os.write(fd, b"nonsense\n")
+END
+[ "$(cat m/model/a/w/shape)" = "4 6" ] || fail "a refused text took the old one: $(cat m/model/a/w/shape)"
 { echo -n 3; true; echo ' 8'; } >m/model/a/w/shape
 mkdir -p m/model/new/x
 printf 'U8\n' >m/model/new/x/dtype

@@ -34,10 +34,26 @@ END_TEST
 
 START_TEST(nonsense_is_refused_and_the_old_text_stays)
 {
+	const struct stfs_attr_change cut = { .set_size = true };
+	struct stfs_file *file;
+	struct stfs_attr attr;
+	size_t written;
+
 	ck_assert_int_eq(put("model/a/w/dtype", "F33\n"), -EINVAL);
 	expect("model/a/w/dtype", "F32\n");
 	ck_assert_int_eq(put("model/a/w/shape", "two\n"), -EINVAL);
 	expect("model/a/w/shape", "2 3\n");
+	/* vim opens the file and empties it then; once more after a text that was taken. */
+	file = open_write("model/a/w/shape", false);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(stfs_file_setattr(file, &cut, &attr), 0);
+		ck_assert_uint_eq(attr.size, 0);
+		ck_assert_int_eq(stfs_file_write(file, "two\n", 4, 0, &written), -EINVAL);
+		expect("model/a/w/shape", i ? "6\n" : "2 3\n");
+		ck_assert_int_eq(stfs_file_setattr(file, &cut, &attr), 0);
+		ck_assert_int_eq(stfs_file_write(file, "6\n", 2, 0, &written), 0);
+	}
+	stfs_file_close(file);
 	/* In pieces nothing can be told. */
 	ck_assert_int_eq(put("model/a/w/dtype", "B"), 0);
 	expect_status("! model.a.w: its dtype is none of the format\n# 0 changes, 1 incomplete, 0 scratch files\n");
