@@ -47,7 +47,7 @@ static bool has_npy(const struct stfs_view *view, uint32_t node)
 	    stfs_tree_find(&view->tree, (uint64_t)STFS_SLOT_NPY << STFS_NODE_ID_BITS | view->tree.nodes[node].id) !=
 		    STFS_NODE_NONE)
 		return false;
-	if (!view->tree.nodes[node].explicit_slots)
+	if (!stfs_view_is_explicit(view, node))
 		return stfs_dtype_info(stfs_view_tensor(view, node)->dtype)->descr != NULL;
 	if (stfs_view_role_node(view, node, STFS_ROLE_DATA) == STFS_NODE_NONE)
 		return false;
@@ -60,9 +60,9 @@ bool stfs_view_slot(const struct stfs_view *view, uint32_t node, enum stfs_slot 
 {
 	const struct stfs_node *n = &view->tree.nodes[node];
 
-	if (n->kind != STFS_NODE_MODULE || (n->entry == STFS_NODE_NONE && !n->explicit_slots))
+	if (n->kind != STFS_NODE_MODULE)
 		return false;
-	if (slot == STFS_SLOT_NPY ? !has_npy(view, node) : n->explicit_slots)
+	if (slot == STFS_SLOT_NPY ? !has_npy(view, node) : stfs_view_is_explicit(view, node))
 		return false;
 	*ret = (struct stfs_place){ n->id << STFS_SLOT_BITS | slot, slot, node };
 	return true;
@@ -209,7 +209,7 @@ static void fill_file(const struct stfs_view *view, const struct stfs_place *pla
 					4096;
 		return;
 	}
-	if (place->slot == STFS_SLOT_NPY && n->explicit_slots)
+	if (place->slot == STFS_SLOT_NPY && stfs_view_is_explicit(view, place->node))
 		fill_npy(view, place->node, attr);
 	else if (place->slot >= STFS_SLOT_DATA && place->slot <= STFS_SLOT_NPY && n->entry != STFS_NODE_NONE)
 		fill_owner(view, place, attr);

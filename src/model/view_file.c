@@ -19,7 +19,7 @@ static int write_head(struct stfs_buf *buf, struct stfs_view *view, const struct
 	case STFS_SLOT_SHAPE:
 		return stfs_text_shape(buf, stfs_view_tensor(view, place->node));
 	case STFS_SLOT_NPY:
-		if (view->tree.nodes[place->node].explicit_slots)
+		if (stfs_view_is_explicit(view, place->node))
 			return stfs_view_npy_head(view, place->node, buf);
 		tensor = stfs_view_tensor(view, place->node);
 		return stfs_npy_write(buf, tensor->dtype, stfs_tensor_dims(tensor));
@@ -80,7 +80,7 @@ static uint64_t data_size(const struct stfs_view *view, uint32_t node)
 	const struct stfs_tensor *tensor;
 	uint32_t data;
 
-	if (view->tree.nodes[node].explicit_slots) {
+	if (stfs_view_is_explicit(view, node)) {
 		data = stfs_view_role_node(view, node, STFS_ROLE_DATA);
 		return data == STFS_NODE_NONE ? 0 : stfs_content_size(stfs_view_content(view, data));
 	}
@@ -142,7 +142,7 @@ static struct stfs_content *find_content(const struct stfs_file *file)
 		return NULL;
 	if (place.slot == STFS_SLOT_FILE && !file->fixed)
 		node = place.node;
-	else if (place.slot == STFS_SLOT_NPY && file->fixed && view->tree.nodes[place.node].explicit_slots)
+	else if (place.slot == STFS_SLOT_NPY && file->fixed && stfs_view_is_explicit(view, place.node))
 		node = stfs_view_role_node(view, place.node, STFS_ROLE_DATA);
 	return node == STFS_NODE_NONE ? NULL : stfs_view_content(view, node);
 }
@@ -276,7 +276,7 @@ static int locate_bytes(struct stfs_file *file, const struct stfs_place *place)
 	r = write_head(&file->head, view, place);
 	if (r < 0 || !tensor)
 		return r;
-	if (!view->tree.nodes[place->node].explicit_slots) {
+	if (!stfs_view_is_explicit(view, place->node)) {
 		attach_source(file, view, place);
 		return 0;
 	}

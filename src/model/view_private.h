@@ -122,6 +122,12 @@ int stfs_view_resolve(const struct stfs_view *view, uint64_t ino, struct stfs_pl
 /* The place of a node's directory, key or file. */
 struct stfs_place stfs_view_place(const struct stfs_view *view, uint32_t node);
 
+/* Whether data, dtype and shape in the directory of `node` are nodes of their own, or not there at all. */
+static inline bool stfs_view_is_explicit(const struct stfs_view *view, uint32_t node)
+{
+	return view->tree.nodes[node].explicit_slots || view->tree.nodes[node].entry == STFS_NODE_NONE;
+}
+
 /* Whether the directory of `node` has that file, generated from the model, and its place. */
 bool stfs_view_slot(const struct stfs_view *view, uint32_t node, enum stfs_slot slot, struct stfs_place *ret);
 

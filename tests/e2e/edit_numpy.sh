@@ -122,6 +122,15 @@ py <<-'END'
 END
 quiet mkdir m/scalar
 quiet cp ten.npy m/scalar/data.npy
+cmp ten.npy m/scalar/data.npy || fail "data.npy of a new tensor"
+mkdir m/tools m/tools/install m/tools/shutil m/tools/rsync
+quiet install -m 644 ten.npy m/tools/install/data.npy
+"$PYTHON" -c 'import shutil; shutil.copy("ten.npy", "m/tools/shutil/data.npy")' || fail "shutil.copy of a NumPy file"
+! command -v rsync >/dev/null || quiet rsync -a ten.npy m/tools/rsync/data.npy
+for name in install shutil; do
+	cmp ten.npy m/tools/$name/data.npy || fail "data.npy after $name"
+done
+rm -r m/tools
 quiet cp m/model/a/w/data.npy w.npy
 quiet cp -r m/lm_head m/copied
 quiet cp w.npy m/copied/weight/data.npy.tmp
