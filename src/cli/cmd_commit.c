@@ -106,7 +106,8 @@ const struct stfs_command stfs_cmd_commit = {
 	.notes =
 		"The model is built anew beside the old one, which it replaces in one step: after a crash there is the old model\n"
 		"or the new one. When anything that is staged cannot be committed, all that stands in the way is named and\n"
-		"nothing is changed. --max-shard-size and --single need --output. PATH must not be there.\n",
+		"nothing is changed. --max-shard-size and --single need --output, but for the first commit of a new\n"
+		"directory. PATH must not be there.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_commit,
 };

@@ -82,7 +82,8 @@ const struct stfs_command stfs_cmd_convert = {
 	.options = convert_options,
 	.notes =
 		"OUTPUT must not be there. It becomes a file, or a directory when it ends with '/' or takes more than one file.\n"
-		"Without --max-shard-size or --single the model is divided as it was. What is staged for it is not looked at.\n",
+		"Without --max-shard-size or --single the model is divided as it was. What is staged for it is not looked at.\n"
+		"Of the options for edits it takes format=pt.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_convert,
 };

@@ -20,7 +20,7 @@ const struct stfs_command stfs_cmd_diff = {
 	.options = diff_options,
 	.notes =
 		"Below the line of each changed tensor, as status prints it, stand its old and new dtype and shape, and how many\n"
-		"of its bytes differ; for an entry of __metadata__ its old and new value.\n",
+		"of its bytes were written; for an entry of __metadata__ its old and new value.\n",
 	.print_more = stfs_edit_print_help,
 	.run = run_diff,
 };
