@@ -14,6 +14,7 @@
 #include "quote.h"
 
 #define POLL_MS 100
+#define WARNING "warning: " /* how such a line of the result begins */
 #define QUOTED(s) (stfs_quote(stfs_slice_of(s)).text)
 
 /* The write does not return before the commit is over: a thread of its own waits for that. */
@@ -58,15 +59,21 @@ static void watch(struct writing *writing, bool quiet)
 	stfs_progress_fini(&progress);
 }
 
-static int tell_done(const char *point)
+/* Warnings are no part of what -q takes away. */
+static int tell_done(const char *point, bool quiet)
 {
-	_cleanup_buf_ struct stfs_buf start = { 0 };
-	int r = stfs_append_printable(&start, stfs_slice_of(point));
+	_cleanup_buf_ struct stfs_buf where = { 0 }, text = { 0 };
+	char *rest, *line;
+	int r = stfs_append_printable(&where, stfs_slice_of(point));
 
 	if (r == 0)
-		r = stfs_buf_append_str(&start, ": ");
-	if (r == 0)
-		stfs_mounted_tell_result(point, stdout, start.data);
+		r = stfs_mounted_read(point, "result", &text);
+	for (rest = r == 0 ? text.data : NULL; (line = strsep(&rest, "\n"));) {
+		if (strncmp(line, WARNING, strlen(WARNING)) == 0)
+			fprintf(stderr, "safetensorsfs: %s\n", line);
+		else if (*line && !quiet)
+			printf("%s: %s\n", where.data, line);
+	}
 	return (int)stfs_finish_stdout();
 }
 
@@ -75,7 +82,7 @@ static int tell(const struct writing *writing, bool quiet)
 	enum stfs_exit code = stfs_exit_of_commit(writing->result);
 
 	if (code == STFS_EXIT_OK)
-		return quiet ? STFS_EXIT_OK : tell_done(writing->point);
+		return tell_done(writing->point, quiet);
 	if (stfs_mounted_tell_result(writing->point, stderr, "safetensorsfs: "))
 		return (int)code;
 	return stfs_exit_with(code, "%s: the commit failed: %s", QUOTED(writing->point), strerror(-writing->result));

@@ -77,6 +77,11 @@ expect 0 "" "$STFS" commit model.safetensors
 grep -q "^$T/m: wrote 1 file, " .log/stdout || fail "what was written: $(cat .log/stdout)"
 expect 0 "" "$STFS" commit -q m
 [ ! -s .log/stdout ] || fail "commit -q speaks"
+touch m/__metadata__/4913
+expect 0 'warning: model.safetensors: .*"4913" looks like a tool.s leftover.*' "$STFS" commit -q m
+[ ! -s .log/stdout ] || fail "commit -q speaks of what it warns of"
+rm m/__metadata__/4913
+expect 0 "" "$STFS" commit -q m
 grep -qx "# nothing is staged" m/.safetensors/status
 "$PYTHON" "$HERE/tree.py" m model.safetensors
 cat m/__metadata__/new | grep -qx 1
