@@ -134,8 +134,11 @@ static int discard_mounted(const char *point, const char *rest, char **paths, in
 
 	if (*rest)
 		r = append_mounted(&text, point, rest);
-	for (int i = 0; r == 0 && i < n; i++)
-		r = *paths[i] && !strchr(paths[i], '\n') ? append_mounted(&text, point, paths[i]) : -ENOENT;
+	for (int i = 0; r == 0 && i < n; i++) {
+		if (!*paths[i] || strchr(paths[i], '\n'))
+			return not_staged(paths[i]);
+		r = append_mounted(&text, point, paths[i]);
+	}
 	if (r == 0 && text.len == 0)
 		r = stfs_buf_append_str(&text, "all\n");
 	if (r == 0)
@@ -144,8 +147,9 @@ static int discard_mounted(const char *point, const char *rest, char **paths, in
 		return STFS_EXIT_OK;
 	if (r != -EROFS && r != -EACCES && stfs_mounted_tell_result(point, stderr, "safetensorsfs: "))
 		return STFS_EXIT_MODEL;
-	return r == -ENOENT ? stfs_mounted_refuse(point) :
-			      stfs_exit_with(STFS_EXIT_MODEL, "%s: %s", QUOTED(point), strerror(-r));
+	if (r == -ENOENT && stfs_mounted_is_read_only(point))
+		return stfs_mounted_refuse(point);
+	return stfs_exit_with(STFS_EXIT_MODEL, "%s: %s", QUOTED(point), strerror(-r));
 }
 
 static int discard(struct stfs_editing *editing, char **words, int n)

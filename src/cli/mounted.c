@@ -131,6 +131,13 @@ bool stfs_mounted_tell_result(const char *point, FILE *out, const char *start)
 	return true;
 }
 
+bool stfs_mounted_is_read_only(const char *point)
+{
+	_cleanup_close_ int fd = open_control(point, "commit", O_RDONLY);
+
+	return fd == -ENOENT;
+}
+
 int stfs_mounted_refuse(const char *point)
 {
 	return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s is mounted read-only: name the model instead", QUOTED(point));

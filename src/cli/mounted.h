@@ -27,6 +27,9 @@ bool stfs_mounted_tell_result(const char *point, FILE *out, const char *start);
 /* Prints a control file to stdout. Returns an enum stfs_exit, after saying why not. */
 int stfs_mounted_print(const char *point, const char *name);
 
+/* Whether the mount takes no words, as a read-only one. */
+bool stfs_mounted_is_read_only(const char *point);
+
 /* Says that a read-only mount has nothing to do with what is staged. Returns an enum stfs_exit. */
 int stfs_mounted_refuse(const char *point);
 

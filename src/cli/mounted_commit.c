@@ -98,7 +98,7 @@ int stfs_mounted_commit(const char *point, const char *line, bool quiet)
 		return stfs_exit_with(STFS_EXIT_OTHER, "%s", strerror(r));
 	watch(&writing, quiet);
 	pthread_join(thread, NULL);
-	if (writing.result == -ENOENT)
+	if (writing.result == -ENOENT && stfs_mounted_is_read_only(point))
 		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s is mounted read-only: nothing can be committed there",
 				      QUOTED(point));
 	return tell(&writing, quiet);

@@ -98,6 +98,12 @@ grep -qx 1 m/__metadata__/new
 "$STFS" discard model.safetensors
 grep -qx "# nothing is staged" m/.safetensors/status
 expect 1 '"nothing.here": there is nothing .*' "$STFS" discard m nothing.here
+# Somebody took away what was staged: that is no read-only mount.
+echo 3 >m/__metadata__/new
+rm -r .model.safetensors.stage
+expect 6 "model.safetensors: .*: No such file or directory" "$STFS" commit m
+expect 0 "" "$STFS" discard m
+expect 1 'there is nothing called ""' "$STFS" discard m ""
 stop m
 
 # Read-only mounts have nothing to commit, and show nothing of what is staged.
