@@ -149,7 +149,8 @@ static int discard_mounted(const char *point, const char *rest, char **paths, in
 		return STFS_EXIT_MODEL;
 	if (r == -ENOENT && stfs_mounted_is_read_only(point))
 		return stfs_mounted_refuse(point);
-	return stfs_exit_with(STFS_EXIT_MODEL, "%s: %s", QUOTED(point), strerror(-r));
+	return stfs_exit_with(r == -ENOTCONN ? STFS_EXIT_MOUNTPOINT : STFS_EXIT_MODEL, "%s: %s", QUOTED(point),
+			      strerror(-r));
 }
 
 static int discard(struct stfs_editing *editing, char **words, int n)

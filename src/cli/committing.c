@@ -23,6 +23,7 @@ enum stfs_exit stfs_exit_of_commit(int error)
 		return STFS_EXIT_SOURCE;
 	case -EBUSY:
 	case -EAGAIN:
+	case -ENOTCONN: /* a mount whose daemon is dead */
 		return STFS_EXIT_MOUNTPOINT;
 	default:
 		return STFS_EXIT_OTHER;

@@ -118,3 +118,16 @@ done
 "$STFS" status model.safetensors | grep -qx 'M __metadata__/new'
 expect 0 "" "$STFS" discard model.safetensors
 "$STFS" umount m
+
+# A mount whose daemon is dead has nothing to say; the model has.
+start model.safetensors m
+echo 4 >m/__metadata__/new
+kill -9 "$DAEMON"
+wait "$DAEMON" || true
+DAEMON=
+for command in status diff commit discard; do
+	expect 4 '".*/m".*: Transport endpoint is not connected' "$STFS" $command m
+done
+"$STFS" status model.safetensors | grep -q '__metadata__/new'
+"$STFS" umount m
+"$STFS" discard model.safetensors
