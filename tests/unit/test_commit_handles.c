@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files and answers that are open while the model is committed. */
+#include "one_file_fixture.h"
+
+/* A file that was open for writing before goes on: what it writes now is staged for the next commit. */
+START_TEST(a_handle_goes_on_after_the_commit)
+{
+	struct stfs_file *big = edit_open(view, "big/data", false), *small = edit_open(view, "a/b/data", false);
+	size_t written;
+
+	ck_assert_int_eq(stfs_file_write(big, "one", 3, 10, &written), 0);
+	ck_assert_int_eq(stfs_file_write(small, "1", 1, 0, &written), 0);
+	commit(view);
+	ck_assert_str_eq(folder_names(""), NAME);
+	ck_assert_int_eq(stfs_file_write(big, "two", 3, 20000, &written), 0);
+	ck_assert_int_eq(stfs_file_write(small, "2", 1, 1, &written), 0);
+	ck_assert_str_eq(folder_names(""), STAGED);
+	ck_assert_int_eq(stfs_file_sync(big), 0);
+	stfs_file_close(big);
+	stfs_file_close(small);
+	remount();
+	commit(view);
+	want_old(&wanted, 0, 24);
+	want_bytes(&wanted, "12\x1a\x1b\x1c", 5);
+	want_old(&wanted, 29, 10);
+	want_bytes(&wanted, "one", 3);
+	want_old(&wanted, 42, 20000 - 13);
+	want_bytes(&wanted, "two", 3);
+	want_old(&wanted, 29 + 20003, BIG_SIZE - 20003);
+	expect_file(NAME, ALL, &wanted);
+}
+END_TEST
+
+START_TEST(a_reader_keeps_the_old_bytes)
+{
+	struct stfs_file *file;
+	char data[5];
+	size_t n;
+
+	ck_assert_int_eq(stfs_view_open(view, edit_ino(view, "big/data"), &file), 0);
+	edit_write(view, "big/data", true, "12345", 5, 0);
+	edit_put(view, "big/shape", "5");
+	edit_mv(view, "a", "c");
+	commit(view);
+	/* The handle is of the file whose bytes were replaced: it never reads past what that now holds. */
+	ck_assert_int_eq(stfs_file_read(file, 0, data, 5, &n), 0);
+	ck_assert_uint_eq(n, 5);
+	stfs_file_close(file);
+	edit_expect(view, "big/data", "12345");
+}
+END_TEST
+
+/* The bytes an answer points to are those of when it was made, however many commits go by before they are sent. */
+START_TEST(an_answer_outlives_commits)
+{
+	struct stfs_file *file = edit_open(view, "big/data", false);
+	struct stfs_reading staged = { .n = 0 }, run = { .n = 0 };
+	char data[8];
+	size_t written;
+
+	ck_assert_int_eq(stfs_file_write(file, "first", 5, 100, &written), 0);
+	ck_assert_int_eq(stfs_file_map(file, 100, 5, &staged), 0);
+	ck_assert(staged.n == 1 && staged.extents[0].fd >= 0 && !staged.extents[0].mem);
+	commit(view);
+	ck_assert_int_eq(stfs_file_map(file, 100, 5, &run), 0);
+	ck_assert(run.n == 1 && run.extents[0].mem);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(stfs_file_write(file, "later", 5, 100, &written), 0);
+		commit(view);
+	}
+	ck_assert_int_eq(pread(staged.extents[0].fd, data, 5, (off_t)staged.extents[0].offset), 5);
+	ck_assert_mem_eq(data, "first", 5);
+	ck_assert_mem_eq(run.extents[0].mem, "first", 5);
+	stfs_reading_fini(&staged);
+	stfs_reading_fini(&run);
+	stfs_file_close(file);
+}
+END_TEST
+
+START_TEST(a_handle_of_a_removed_file_lives_on)
+{
+	struct stfs_file *file = edit_open(view, "big/data", false);
+	char data[3];
+	size_t n;
+
+	ck_assert_int_eq(stfs_file_write(file, "one", 3, 50, &n), 0);
+	edit_rm_tensor(view, "big");
+	commit(view);
+	ck_assert_int_eq(stfs_file_read(file, 50, data, 3, &n), 0);
+	ck_assert_uint_eq(n, 3);
+	ck_assert_int_eq(memcmp(data, "one", 3), 0);
+	stfs_file_close(file);
+	ck_assert_str_eq(folder_names(""), NAME);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("commit_handles");
+	TCase *tcase = tcase_create("commit");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, a_handle_goes_on_after_the_commit);
+	tcase_add_test(tcase, a_reader_keeps_the_old_bytes);
+	tcase_add_test(tcase, an_answer_outlives_commits);
+	tcase_add_test(tcase, a_handle_of_a_removed_file_lives_on);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
