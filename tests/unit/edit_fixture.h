@@ -203,6 +203,32 @@ static inline void expect(const char *path, const char *text)
 	stfs_buf_fini(&buf);
 }
 
+static inline void expect_fill(const char *path, size_t n, char fill)
+{
+	struct stfs_buf buf = bytes_of(path);
+
+	ck_assert_uint_eq(buf.len, n);
+	for (size_t i = 0; i < n; i++)
+		ck_assert_msg(buf.data[i] == fill, "%s: byte %zu is %d", path, i, buf.data[i]);
+	stfs_buf_fini(&buf);
+}
+
+static inline struct timespec mtime_of(const char *path)
+{
+	struct stfs_attr attr;
+
+	ck_assert_int_eq(stfs_view_getattr(view, ino_of(path), &attr), 0);
+	return attr.mtime;
+}
+
+static inline void set_mtime(const char *path, time_t sec)
+{
+	struct stfs_attr_change change = { .set_mtime = true, .mtime = { .tv_sec = sec } };
+	struct stfs_attr attr;
+
+	ck_assert_int_eq(stfs_view_setattr(view, ino_of(path), &change, &attr), 0);
+}
+
 static inline void expect_status(const char *text)
 {
 	_cleanup_(stfs_changes_freep) struct stfs_changes *changes = NULL;
@@ -211,4 +237,22 @@ static inline void expect_status(const char *text)
 	ck_assert_int_eq(stfs_changes_collect(view, &changes), 0);
 	ck_assert_int_eq(stfs_changes_text(changes, stfs_view_model(view), &buf), 0);
 	ck_assert_str_eq(buf.data, text);
+}
+
+#define NPY_HEAD 128
+
+/* A NumPy file of `n` bytes (dtype U1), each of them `fill`. Owned by the caller. */
+static inline char *make_npy(size_t n, char fill)
+{
+	char *npy = malloc(NPY_HEAD + n);
+	int len;
+
+	ck_assert_ptr_nonnull(npy);
+	memset(npy, ' ', NPY_HEAD);
+	memcpy(npy, "\x93NUMPY\x01\x00v\x00", 10);
+	len = snprintf(npy + 10, 100, "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu,), }", n);
+	npy[10 + len] = ' ';
+	npy[NPY_HEAD - 1] = '\n';
+	memset(npy + NPY_HEAD, fill, n);
+	return npy;
 }

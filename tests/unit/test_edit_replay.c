@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a journal brings back: after a power cut, with records nobody wrote, and after many edits. */
+#include "edit_fixture.h"
+#include "faulty_os.h"
+#include "journal.h"
+#include "record.h"
+
+static int ignore_record(void *user, const struct stfs_record *record)
+{
+	(void)user, (void)record;
+	return 0;
+}
+
+/* Appends a record to the journal of the closed view, as one of that system. */
+static void forge_on(const struct stfs_os *os, uint32_t type, const struct stfs_buf *payload)
+{
+	int dir_fd = open(fixture_path(".m.stage"), O_RDONLY | O_DIRECTORY);
+	struct stfs_journal *journal;
+
+	ck_assert_int_eq(stfs_journal_open(os, dir_fd, "journal", false, &journal), 0);
+	ck_assert_int_eq(stfs_journal_replay(journal, ignore_record, NULL, NULL), 0);
+	ck_assert_int_eq(stfs_journal_append(journal, type, stfs_buf_slice(payload)), 0);
+	stfs_journal_close(journal);
+	close(dir_fd);
+}
+
+static void forge(uint32_t type, const struct stfs_buf *payload)
+{
+	forge_on(stfs_os_real(), type, payload);
+}
+
+/* Opens what is staged again; returns what failed. */
+static int try_open(void)
+{
+	struct stfs_view_options options = { .layout = STFS_NESTED };
+	int fd = open(fixture_dir, O_RDONLY | O_DIRECTORY);
+	struct stfs_stage_options stage_options = {
+		.parent_fd = fd, .name = ".m.stage", .holder = "test", .os = stfs_os_real()
+	};
+	struct stfs_stage *stage = NULL;
+	struct stfs_diag diag = { 0 };
+
+	ck_assert_int_eq(stfs_view_new(fixture_open("m.safetensors"), &options, NULL, &diag, &view), 0);
+	ck_assert_int_eq(stfs_stage_new(&stage_options, &diag, &stage), 0);
+	close(fd);
+	return stfs_view_attach_stage(view, stage, &diag);
+}
+
+static uint64_t another_boot(void *user)
+{
+	(void)user;
+	return 77;
+}
+
+/* As if the machine had been started anew: what is staged was written by another boot. */
+static void other_boot(void)
+{
+	const struct stfs_buf nothing = { 0 };
+	struct stfs_os os = *stfs_os_real();
+
+	os.boot = another_boot;
+	forge_on(&os, STFS_RECORD_MARK, &nothing);
+}
+
+START_TEST(power_cut_is_remembered)
+{
+	char *bytes = calloc(1, 20000);
+
+	ck_assert_int_eq(write_at("model/a/w/data", true, bytes, 20000, 0), 0);
+	ck_assert_int_eq(put("model/a/w/shape", "20000\n"), 0);
+	ck_assert_int_eq(put("model/a/w/dtype", "U8\n"), 0);
+	close_view();
+	other_boot();
+	open_view(STFS_NESTED);
+	for (int i = 0; i < 3; i++) {
+		expect_status("! model.a.w: a power cut may have taken bytes that were never synced\n"
+			      "# 0 changes, 1 incomplete, 0 scratch files\n");
+		reopen();
+	}
+	/* Written anew it is whole. */
+	ck_assert_int_eq(write_at("model/a/w/data", true, bytes, 20000, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		expect_status("M model.a.w (data, dtype, shape)\n# 1 changes, 0 incomplete, 0 scratch files\n");
+		reopen();
+	}
+	free(bytes);
+}
+END_TEST
+
+/* Bytes that are synced before a NumPy file takes effect, or through it afterwards, are the tensor's. */
+START_TEST(synced_numpy_file_outlives_a_power_cut)
+{
+	bool before = _i % 2 == 0;
+	size_t n = _i < 2 ? 50000 : 3000; /* a file of its own from the beginning, or part of the journal at first */
+	char *npy = make_npy(n, 'n');
+	struct stfs_file *file = open_write("model/a/w/data.npy", true);
+	size_t written;
+
+	ck_assert_int_eq(stfs_file_write(file, npy, NPY_HEAD + n, 0, &written), 0);
+	if (before)
+		ck_assert_int_eq(stfs_file_sync(file), 0);
+	ck_assert_int_eq(stfs_file_flush(file), 0);
+	if (!before)
+		ck_assert_int_eq(stfs_file_sync(file), 0);
+	stfs_file_close(file);
+	close_view();
+	other_boot();
+	open_view(STFS_NESTED);
+	for (int i = 0; i < 2; i++) {
+		expect_fill("model/a/w/data", n, 'n');
+		expect_status("M model.a.w (data, dtype, shape)\n# 1 changes, 0 incomplete, 0 scratch files\n");
+		reopen();
+	}
+	free(npy);
+}
+END_TEST
+
+START_TEST(lost_bytes_leave_the_rest)
+{
+	char *bytes = calloc(1, 20000), command[300];
+
+	ck_assert_int_eq(put("__metadata__/note", "kept"), 0);
+	ck_assert_int_eq(write_at("model/a/w/data", true, bytes, 20000, 0), 0);
+	close_view();
+	snprintf(command, sizeof(command), "rm %s/.m.stage/bytes.*", fixture_dir);
+	ck_assert_int_eq(system(command), 0);
+	other_boot();
+	open_view(STFS_NESTED);
+	for (int i = 0; i < 2; i++) {
+		expect("__metadata__/note", "kept");
+		expect_status("! model.a.w: a power cut may have taken bytes that were never synced\n"
+			      "M __metadata__/note\n# 1 changes, 1 incomplete, 0 scratch files\n");
+		reopen();
+	}
+	ck_assert_int_eq(put("model/a/w/data", "abcdefghijklmnopqrstuvwx"), 0);
+	for (int i = 0; i < 2; i++) {
+		expect("model/a/w/data", "abcdefghijklmnopqrstuvwx");
+		reopen();
+	}
+	ck_assert_int_eq(write_at("model/a/w/data", true, bytes, 20000, 0), 0);
+	reopen();
+	expect_fill("model/a/w/data", 20000, 0);
+	free(bytes);
+}
+END_TEST
+
+/* Removes a file of staged bytes, with a fault in the sync of the journal. Returns how often that was synced. */
+static unsigned remove_staged(struct faulty_os *faulty, bool synced, int error)
+{
+	char *bytes = calloc(1, 20000);
+
+	ck_assert_int_eq(write_at("scratch", true, bytes, 20000, 0), 0);
+	if (synced)
+		ck_assert_int_eq(stfs_view_sync(view), 0);
+	faulty_os_plant_in(faulty, FAULTY_FDATASYNC, error ? FAULTY_ONCE : FAULTY_NONE, 1, error);
+	ck_assert_int_eq(do_unlink("scratch"), 0);
+	free(bytes);
+	return faulty->calls;
+}
+
+static bool has_bytes(void)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "ls %s/.m.stage/bytes.* >/dev/null 2>&1", fixture_dir);
+	return system(command) == 0;
+}
+
+START_TEST(synced_bytes_outlive_their_name)
+{
+	struct faulty_os faulty;
+
+	faulty_os_init(&faulty, stfs_os_real());
+	view_os = &faulty.os;
+	reopen();
+	/* Else a power cut could leave the name without what was synced under it. */
+	ck_assert_uint_eq(remove_staged(&faulty, true, 0), 1);
+	ck_assert(!has_bytes());
+	ck_assert_uint_eq(remove_staged(&faulty, false, 0), 0);
+	ck_assert(!has_bytes());
+	ck_assert_uint_eq(remove_staged(&faulty, true, EIO), 1);
+	ck_assert(has_bytes());
+	/* The next one to read the journal knows that nobody needs them. */
+	reopen();
+	ck_assert(!has_bytes());
+	view_os = NULL;
+	reopen();
+}
+END_TEST
+
+/* Writes more than the journal takes to a small file, with a fault in the sync of bytes. Returns how often those were synced. */
+static unsigned outgrow_journal(struct faulty_os *faulty, const char *name, int error)
+{
+	char *bytes = calloc(1, 20000);
+
+	faulty_os_plant_in(faulty, FAULTY_FDATASYNC, error ? FAULTY_ONCE : FAULTY_NONE, 1, error);
+	ck_assert_int_eq(write_at(name, false, bytes, 20000, 4), -error);
+	free(bytes);
+	return faulty->calls;
+}
+
+static void sync_file(const char *name)
+{
+	struct stfs_file *file = open_write(name, false);
+
+	ck_assert_int_eq(stfs_file_sync(file), 0);
+	stfs_file_close(file);
+}
+
+START_TEST(synced_text_outlives_its_growth)
+{
+	struct faulty_os faulty;
+	struct stfs_buf buf;
+
+	faulty_os_init(&faulty, stfs_os_real());
+	view_os = &faulty.os;
+	reopen();
+	ck_assert_int_eq(put("new", "text"), 0);
+	ck_assert_uint_eq(outgrow_journal(&faulty, "new", 0), 0);
+	/* The journal must not lead away from the text to a file that a power cut can take. */
+	ck_assert_int_eq(put("synced", "text"), 0);
+	sync_file("synced");
+	ck_assert_uint_eq(outgrow_journal(&faulty, "synced", EIO), 1);
+	expect("synced", "text");
+	ck_assert_uint_eq(outgrow_journal(&faulty, "synced", 0), 1);
+	ck_assert_int_eq(put("replayed", "text"), 0);
+	reopen();
+	ck_assert_uint_eq(outgrow_journal(&faulty, "replayed", 0), 1);
+	buf = bytes_of("replayed");
+	ck_assert(buf.len == 20004 && memcmp(buf.data, "text", 4) == 0);
+	stfs_buf_fini(&buf);
+	view_os = NULL;
+	reopen();
+}
+END_TEST
+
+START_TEST(sync_after_replay_is_about_the_same_file)
+{
+	char *bytes = calloc(1, 20000);
+	struct stfs_file *file;
+
+	ck_assert_int_eq(write_at("model/a/w/data", true, bytes, 20000, 0), 0);
+	reopen();
+	ck_assert_int_eq(stfs_view_open_write(view, ino_of("model/a/w/data"), false, &file), 0);
+	ck_assert_int_eq(stfs_file_sync(file), 0);
+	stfs_file_close(file);
+	ck_assert_int_eq(stfs_view_sync(view), 0);
+	close_view();
+	other_boot();
+	open_view(STFS_NESTED);
+	expect_status("! model.a.w: 20000 bytes, but F32 [2,3] needs 24\n# 0 changes, 1 incomplete, 0 scratch files\n");
+	free(bytes);
+}
+END_TEST
+
+START_TEST(hostile_records_are_refused)
+{
+	static const struct {
+		enum stfs_record_type type;
+		const char *path;
+	} records[] = {
+		{ STFS_RECORD_MKDIR, "__metadata__/dir" }, { STFS_RECORD_CREATE, "__metadata__/bad%zz" },
+		{ STFS_RECORD_CREATE, "model/a/w/data" },  { STFS_RECORD_MKDIR, "model/a/w/data" },
+		{ STFS_RECORD_MKDIR, ".safetensors" },     { STFS_RECORD_CREATE, "model/a/w/data/x" },
+		{ STFS_RECORD_MKDIR, "model/\xff" },       { STFS_RECORD_REMOVE, "__metadata__" },
+		{ STFS_RECORD_REMOVE, "model" },           { STFS_RECORD_REMOVE, "model/a/w/data.npy" },
+	};
+
+	for (size_t i = 0; i < STFS_ARRAY_SIZE(records); i++) {
+		_cleanup_buf_ struct stfs_buf payload = { 0 };
+		bool is_new = records[i].type != STFS_RECORD_REMOVE;
+		char command[300];
+		int r;
+
+		ck_assert_int_eq(put("__metadata__/note", "y"), 0);
+		close_view();
+		if (is_new)
+			ck_assert_int_eq(stfs_payload_u64(&payload, 4711), 0);
+		ck_assert_int_eq(stfs_payload_bytes(&payload, stfs_slice_of(records[i].path)), 0);
+		for (int k = 0; is_new && k < 3; k++)
+			ck_assert_int_eq(stfs_payload_u64(&payload, 0700), 0);
+		forge(records[i].type, &payload);
+		r = try_open();
+		ck_assert_msg(r == -EBADMSG, "%s: %d", records[i].path, r);
+		close_view();
+		snprintf(command, sizeof(command), "rm -r %s/.m.stage", fixture_dir);
+		ck_assert_int_eq(system(command), 0);
+		open_view(STFS_NESTED);
+	}
+}
+END_TEST
+
+START_TEST(many_files_come_and_go)
+{
+	char text[4000];
+
+	/* A replay must not keep what is long gone. */
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	for (int i = 0; i < 2000; i++) {
+		ck_assert_int_eq(put("scratch", text), 0);
+		ck_assert_int_eq(do_rename("scratch", "other"), 0);
+		if (i % 3 == 0)
+			ck_assert_int_eq(do_unlink("other"), 0);
+	}
+	reopen();
+	ck_assert(is_there("other"));
+	expect("other", text);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("edit_replay");
+	TCase *tcase = tcase_create("all");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, power_cut_is_remembered);
+	tcase_add_test(tcase, synced_text_outlives_its_growth);
+	tcase_add_loop_test(tcase, synced_numpy_file_outlives_a_power_cut, 0, 4);
+	tcase_add_test(tcase, lost_bytes_leave_the_rest);
+	tcase_add_test(tcase, synced_bytes_outlive_their_name);
+	tcase_add_test(tcase, sync_after_replay_is_about_the_same_file);
+	tcase_add_test(tcase, hostile_records_are_refused);
+	tcase_add_test(tcase, many_files_come_and_go);
+	tcase_set_timeout(tcase, 60);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
