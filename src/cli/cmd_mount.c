@@ -212,7 +212,7 @@ static void explain_state(const struct mount *mount)
 		n = asprintf(
 			&text,
 			"mounted read-only: %s; nothing is lost: 'safetensorsfs discard %s' drops them, 'safetensorsfs commit "
-			"--output PATH' with the version they were made for takes them",
+			"-o stage=DIR --output PATH' with the version they were made for, under its old file name, takes them",
 			workspace->why.text, QUOTED(source));
 		break;
 	case STFS_WORKSPACE_HELD:

@@ -232,12 +232,17 @@ begin
 edit_all
 "$STFS" umount m
 cp -r $STAGE kept
+mkdir before
+cp -p m.safetensors before/
 touch -d '2001-01-01' m.safetensors
 expect 0 "$WARN.*edits for another version of .* wait in .*; nothing is lost: .*" "$STFS" m.safetensors m
 [ "$(cat m/__metadata__/note)" = "hello world" ] || fail "edits for another version are shown"
 (echo x >m/__metadata__/note) 2>/dev/null && fail "a mount with edits for another version is writable"
 "$STFS" umount m
 diff -r kept $STAGE || fail "edits for another version were touched"
+expect 0 "" "$STFS" discard -o stage=$STAGE before/m.safetensors half.tensor half
+expect 0 "" "$STFS" commit -q -o stage=$STAGE --output taken.safetensors before/m.safetensors
+meant taken.safetensors <<<"$mean_all"
 touch -r old.safetensors m.safetensors
 rm -r $STAGE kept
 
