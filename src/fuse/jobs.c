@@ -58,9 +58,32 @@ static int report_progress(void *user, uint64_t done, uint64_t total)
 	return fuse_req_interrupted(job->req) || atomic_load(&front->closing);
 }
 
+/* The ways that bytes took, none named that none took. */
+static int describe_ways(struct stfs_buf *text, const struct stfs_copy_stats *stats)
+{
+	const struct {
+		uint64_t bytes;
+		const char *way;
+	} ways[] = {
+		{ stats->cloned, "cloned" },
+		{ stats->in_kernel, "copied in the kernel" },
+		{ stats->buffered, "copied" },
+		{ stats->holes, "left as holes" },
+	};
+	const char *separator = " (";
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < STFS_ARRAY_SIZE(ways); i++) {
+		if (ways[i].bytes == 0)
+			continue;
+		r = stfs_buf_printf(text, "%s%" PRIu64 " %s", separator, ways[i].bytes, ways[i].way);
+		separator = ", ";
+	}
+	return r < 0 || separator[0] == ' ' ? r : stfs_buf_append_char(text, ')');
+}
+
 static int describe_commit(struct stfs_buf *text, const struct stfs_commit_result *result, bool dry_run)
 {
-	const struct stfs_copy_stats *stats = &result->stats;
 	int r;
 
 	if (result->nothing)
@@ -68,11 +91,12 @@ static int describe_commit(struct stfs_buf *text, const struct stfs_commit_resul
 	if (dry_run)
 		return stfs_buf_printf(text, "would write %u %s, %" PRIu64 " bytes\n", result->files,
 				       result->files == 1 ? "file" : "files", result->bytes);
-	r = stfs_buf_printf(text,
-			    "wrote %u %s, %" PRIu64 " bytes (%" PRIu64 " cloned, %" PRIu64
-			    " copied in the kernel, %" PRIu64 " copied, %" PRIu64 " left as holes) in %.2f s\n",
-			    result->files, result->files == 1 ? "file" : "files", result->bytes, stats->cloned,
-			    stats->in_kernel, stats->buffered, stats->holes, result->seconds);
+	r = stfs_buf_printf(text, "wrote %u %s, %" PRIu64 " bytes", result->files,
+			    result->files == 1 ? "file" : "files", result->bytes);
+	if (r == 0)
+		r = describe_ways(text, &result->stats);
+	if (r == 0)
+		r = stfs_buf_printf(text, " in %.2f s\n", result->seconds);
 	if (r == 0 && result->link_replaced)
 		r = stfs_buf_append_str(
 			text, "its link into a cache is a file of its own now, and the cached file was not touched\n");
