@@ -76,7 +76,10 @@ def toggle(pid):
     if os.path.exists("state"):
         os.unlink("state")
     os.kill(pid, signal.SIGUSR2)
+    end = time.monotonic() + 30
     while not (os.path.exists("state") and open("state").read() in ("on", "off")):
+        if time.monotonic() > end:
+            sys.exit("the daemon does not say whether its allocations fail")
         time.sleep(0.001)
 
 

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 need_python
 [ -n "${MALLOC_PRELOAD:-}" ] || skip "the allocator cannot be replaced here (a sanitizer's, or not glibc's)"
+[ -e "$MALLOC_PRELOAD" ] || fail "$MALLOC_PRELOAD was not built"
 
 # mount_failing MODEL MOUNTPOINT [OPTIONS...]: in the foreground; SIGUSR2 turns failing on and off.
 mount_failing() {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * To be preloaded into a program under test: its allocations fail now and then, one in FAULTY_MALLOC_ONE_IN, from one SIGUSR2 to
- * the next; the file FAULTY_MALLOC_STATE says "on" or "off" then. Those of a hundred kilobytes and more never do: a thread of libfuse that gets no buffer for requests ends the session.
+ * the next; the file FAULTY_MALLOC_STATE says "on" or "off" then. Those of a hundred kilobytes and more never do: a thread
+ * of libfuse that gets no buffer for requests ends the session.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,16 +22,20 @@ void *__libc_realloc(void *p, size_t size);
 
 /* A preloaded library has no object to hang these at. */
 static atomic_bool failing;
-static atomic_uint_fast32_t state = 1;
+static _Atomic uint32_t state = 1;
 static unsigned one_in;
 static const char *state_path;
 
 static bool let_pass(size_t size)
 {
+	uint32_t step;
+
 	if (!failing || size >= LARGE)
 		return true;
 	/* Any step of a linear congruence will do: threads share it, so that no run is like another. */
-	if (((state = state * 1664525 + 1013904223) >> 8) % one_in)
+	step = state * 1664525 + 1013904223;
+	state = step;
+	if ((step >> 8) % one_in)
 		return true;
 	errno = ENOMEM;
 	return false;
