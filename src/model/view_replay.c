@@ -403,8 +403,10 @@ int stfs_replay_journal(struct stfs_view *view, struct stfs_diag *diag)
 		r = stfs_replay_start_journal(view, journal);
 	else
 		r = complete_journal(view);
-	/* Once a boot: a full disk must not hide what is staged on it. */
 	if (r == 0 && replaying.seen_model && !replaying.same_boot)
 		r = stfs_journal_append(journal, STFS_RECORD_MARK, (struct stfs_slice){ 0 });
+	/* A full disk must not hide what is staged on it: the next replay finds the same. */
+	if (replaying.seen_model && (r == -ENOSPC || r == -EDQUOT))
+		r = 0;
 	return r < 0 ? r : sweep(view);
 }

@@ -31,6 +31,34 @@ START_TEST(a_handle_goes_on_after_the_commit)
 }
 END_TEST
 
+/* What took effect as a tensor goes on as that, also when a commit has parted the two. */
+START_TEST(a_numpy_file_goes_on_after_the_commit)
+{
+	char npy[128 + 5];
+	struct stfs_file *file = edit_open(view, "a/b/data.npy", true);
+	size_t written;
+
+	memset(npy, ' ', sizeof(npy));
+	memcpy(npy, "\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }", 67);
+	memcpy(npy + 127, "\n12345", 6);
+	ck_assert_int_eq(stfs_file_write(file, npy, sizeof(npy), 0, &written), 0);
+	ck_assert_int_eq(stfs_file_flush(file), 0);
+	edit_expect(view, "a/b/data", "12345");
+	commit(view);
+	ck_assert_int_eq(stfs_file_write(file, "67", 2, 128 + 1, &written), 0);
+	edit_expect(view, "a/b/data", "16745");
+	/* Never more than the tensor has. */
+	if (_i) {
+		edit_resize(view, "a/b/data", 3);
+		ck_assert_int_eq(stfs_file_write(file, "xyz", 3, 128 + 2, &written), 0);
+	}
+	stfs_file_close(file);
+	edit_expect(view, "a/b/data", _i ? "16x" : "16745");
+	remount();
+	edit_expect(view, "a/b/data", _i ? "16x" : "16745");
+}
+END_TEST
+
 START_TEST(a_reader_keeps_the_old_bytes)
 {
 	struct stfs_file *file;
@@ -104,6 +132,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, a_handle_goes_on_after_the_commit);
+	tcase_add_loop_test(tcase, a_numpy_file_goes_on_after_the_commit, 0, 2);
 	tcase_add_test(tcase, a_reader_keeps_the_old_bytes);
 	tcase_add_test(tcase, an_answer_outlives_commits);
 	tcase_add_test(tcase, a_handle_of_a_removed_file_lives_on);

@@ -31,7 +31,7 @@ START_TEST(discard_with_a_file_in_the_way)
 }
 END_TEST
 
-/* What was moved to a place is where the model has it again when the place is discarded, unless something else is there by now. */
+/* What was moved to a place is back where the model has it when the place is discarded, unless something else is there. */
 START_TEST(discard_of_where_it_was_moved)
 {
 	ck_assert_int_eq(do_mkdir("new"), 0);

@@ -188,7 +188,7 @@ START_TEST(synced_bytes_outlive_their_name)
 }
 END_TEST
 
-/* Writes more than the journal takes to a small file, with a fault in the sync of bytes. Returns how often those were synced. */
+/* Makes a small file outgrow the journal, with a fault in the sync of its bytes. Returns how often those were synced. */
 static unsigned outgrow_journal(struct faulty_os *faulty, const char *name, int error)
 {
 	char *bytes = calloc(1, 20000);
@@ -231,6 +231,54 @@ START_TEST(synced_text_outlives_its_growth)
 	stfs_buf_fini(&buf);
 	view_os = NULL;
 	reopen();
+}
+END_TEST
+
+/* Each sync is told of, be it of more bytes over a run of the model, or of more of a file that stands alone. */
+START_TEST(synced_again_and_again)
+{
+	char *bytes = calloc(1, 20000);
+	struct stfs_os os = *stfs_os_real();
+
+	ck_assert_int_eq(put("model/a/w/shape", "60000\n"), 0);
+	ck_assert_int_eq(put("model/a/w/dtype", "U8\n"), 0);
+	ck_assert_int_eq(put("model/a/w/data", ""), 0);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(write_at("model/big/data", false, bytes, 5000, (uint64_t)i * 20000), 0);
+		sync_file("model/big/data");
+		ck_assert_int_eq(write_at("model/a/w/data", false, bytes, 20000, (uint64_t)i * 20000), 0);
+		sync_file("model/a/w/data");
+	}
+	os.boot = another_boot;
+	view_os = &os;
+	reopen();
+	expect_status("M model.a.w (data, dtype, shape)\nM model.big (data)\n"
+		      "# 2 changes, 0 incomplete, 0 scratch files\n");
+	view_os = NULL;
+	reopen();
+	free(bytes);
+}
+END_TEST
+
+/* A full disk takes no word of the new boot, and yet hides nothing that is staged on it. */
+START_TEST(a_full_disk_hides_nothing)
+{
+	struct faulty_os faulty;
+
+	ck_assert_int_eq(put("__metadata__/note", "kept"), 0);
+	close_view();
+	faulty_os_init(&faulty, stfs_os_real());
+	faulty.os.boot = another_boot;
+	view_os = &faulty.os;
+	faulty_os_plant_in(&faulty, FAULTY_PWRITE, FAULTY_FROM, 1, ENOSPC);
+	open_view(STFS_NESTED);
+	ck_assert_uint_gt(faulty.calls, 0);
+	expect("__metadata__/note", "kept");
+	faulty_os_plant_in(&faulty, FAULTY_PWRITE, FAULTY_NONE, 0, 0);
+	ck_assert_int_eq(put("__metadata__/other", "x"), 0);
+	view_os = NULL;
+	reopen();
+	expect_status("M __metadata__/note\nA __metadata__/other\n# 2 changes, 0 incomplete, 0 scratch files\n");
 }
 END_TEST
 
@@ -319,6 +367,8 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, power_cut_is_remembered);
 	tcase_add_test(tcase, synced_text_outlives_its_growth);
+	tcase_add_test(tcase, synced_again_and_again);
+	tcase_add_test(tcase, a_full_disk_hides_nothing);
 	tcase_add_loop_test(tcase, synced_numpy_file_outlives_a_power_cut, 0, 4);
 	tcase_add_test(tcase, lost_bytes_leave_the_rest);
 	tcase_add_test(tcase, synced_bytes_outlive_their_name);
