@@ -17,7 +17,7 @@ STFS_DEFINE_CLEANUP(struct stfs_journal, stfs_journal_close)
 #define SMALL_BYTES \
 	4608 /* of a record that takes no memory: those of numbers, most paths, and texts up to STFS_SMALL_MAX */
 
-static const char journal_head[STFS_JOURNAL_HEAD_BYTES] = "STFSJ1\n";
+static const char journal_head[STFS_JOURNAL_HEAD_BYTES] = "STFSJ2\n";
 
 _Static_assert(sizeof(struct stfs_record_head) == STFS_JOURNAL_RECORD_HEAD_BYTES, "as it is on disk");
 

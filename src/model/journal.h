@@ -3,7 +3,7 @@
  * The journal: a file of checksummed records that says what was done to a tree, in order. This module knows records, not
  * what they mean.
  *
- * Layout: a head of 16 bytes (magic "STFSJ1\n\0", 8 bytes zero), then records, each: length of the payload (u32), CRC-32 of
+ * Layout: a head of 16 bytes (magic "STFSJ2\n\0", 8 bytes zero), then records, each: length of the payload (u32), CRC-32 of
  * all but itself (u32), time in nanoseconds (u64), the boot of the machine that wrote it (u64, 0 when that cannot be
  * told), how many bytes of the journal were known to be on disk by then (u64), type (u32), 4 bytes zero, payload, zeros up to
  * a multiple of 8. All numbers little-endian.

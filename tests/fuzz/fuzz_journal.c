@@ -35,7 +35,7 @@ struct expected {
 	size_t seen; /* where the next record to come is */
 };
 
-static const uint8_t head[16] = "STFSJ1\n";
+static const uint8_t head[16] = "STFSJ2\n";
 static const char extra[] = "extra";
 
 static void check(bool ok)

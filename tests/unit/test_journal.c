@@ -73,7 +73,7 @@ START_TEST(test_layout)
 	ck_assert_int_eq(append(journal, 0x01020304, "abc"), 0);
 	clock_gettime(CLOCK_REALTIME, &now);
 	get_bytes(0, b, sizeof(b));
-	ck_assert_mem_eq(b, "STFSJ1\n\0\0\0\0\0\0\0\0\0", 16);
+	ck_assert_mem_eq(b, "STFSJ2\n\0\0\0\0\0\0\0\0\0", 16);
 	ck_assert_mem_eq(b + 16, "\x03\0\0\0", 4);
 	ck_assert_mem_ne(b + 32, "\0\0\0\0\0\0\0\0", 8);
 	ck_assert_mem_eq(b + 40, "\0\0\0\0\0\0\0\0\x04\x03\x02\x01\0\0\0\0abc\0\0\0\0\0", 24);
@@ -97,9 +97,9 @@ START_TEST(test_open)
 	ck_assert_int_eq(fstatat(dir_fd, "j", &st, 0), 0);
 	ck_assert_uint_eq(st.st_mode, S_IFREG | 0600);
 	ck_assert_int_eq(open_journal(true, &journal), -EEXIST);
-	put_bytes(0, "STFSJ2", 6);
+	put_bytes(0, "STFSJ1", 6);
 	ck_assert_int_eq(open_journal(false, &journal), -EBADMSG);
-	put_bytes(0, "STFSJ1\n\0\0\0\0\0\0\0\0x", 16);
+	put_bytes(0, "STFSJ2\n\0\0\0\0\0\0\0\0x", 16);
 	ck_assert_int_eq(open_journal(false, &journal), -EBADMSG);
 	cut_file(0);
 	put_bytes(0, "other", 5);

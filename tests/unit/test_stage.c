@@ -329,7 +329,7 @@ START_TEST(test_leftovers)
 
 	for (int shared = 0; shared < 2; shared++) {
 		ck_assert_int_eq(mkdirat(folder_fd, NAME, 0700), 0);
-		put_file(NAME "/journal.next", "STFSJ1\n");
+		put_file(NAME "/journal.next", "STFSJ2\n");
 		put_file(NAME "/bytes.0000000000000001", "");
 		put_file(NAME "/holder", "1 x\n");
 		stage = locked(shared);
