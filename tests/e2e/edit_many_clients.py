@@ -10,6 +10,7 @@ again, in a second part, in which only whole versions are asked for.
 """
 
 import errno
+import itertools
 import json
 import os
 import random
@@ -189,10 +190,20 @@ def ask(until):
         control("commit", b"commit\n")
 
 
+def open_shared():
+    """Others who began before may have it under another name, for a moment or for good."""
+    for name in itertools.cycle(("shared", "moved")):
+        try:
+            return os.open("%s/%s/large/data" % (mount, name), os.O_RDWR)
+        except OSError as error:
+            if error.errno not in GONE:
+                raise
+
+
 def spoil(n):
     """Edits and discards of everything; what is written to may go away at any time."""
     words = random.Random(n)
-    fd = os.open("%s/shared/large/data" % mount, os.O_RDWR)
+    fd = open_shared()
     for number in range(rounds):
         name = words.choice(list(SIZES))
         try:
