@@ -147,6 +147,34 @@ witness "the link replaced" <<'END'
 assert committed("hub/snapshots/model.safetensors").metadata["format"] == "tf"
 END
 
+# The totals of an index are counted anew where they are there; what else its metadata has stays.
+code 0 convert small.safetensors counted/ --max-shard-size 200
+python3 - <<'END'
+import json
+path = "counted/small.safetensors.index.json"
+index = json.load(open(path))
+index["metadata"].update(total_parameters=7, other={"x": [1]})
+json.dump(index, open(path, "w"))
+END
+code 0 rm --commit counted scalar
+witness "the totals of an index" <<'END'
+index = json.load(open("counted/small.safetensors.index.json"))
+tensors = {}
+for name in set(index["weight_map"].values()):
+    tensors.update(read_file("counted/" + name).tensors)
+sizes = [len(t.data) for t in tensors.values()]
+assert "scalar" not in index["weight_map"] and set(index["weight_map"]) == set(tensors)
+assert index["metadata"]["other"] == {"x": [1]}
+assert index["metadata"]["total_size"] == sum(sizes), (index["metadata"], sum(sizes))
+parameters = 0
+for t in tensors.values():
+    n = 1
+    for dim in t.shape:
+        n *= dim
+    parameters += n
+assert index["metadata"]["total_parameters"] == parameters, (index["metadata"], parameters)
+END
+
 # Who holds the model is told.
 cp small.safetensors held.safetensors
 python3 - "$program" <<'END' || fail "a model that is held"

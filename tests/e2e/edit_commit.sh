@@ -56,6 +56,11 @@ meant <<-'END'
 	meta["note"] = "good"
 	put("model.a.b", shape=[7], data=b"toolong")
 END
+# Nor is a header of more than the format allows.
+head -c 100000001 /dev/zero | tr '\0' a >m/__metadata__/huge
+refused 'header .* would have 1000[0-9]* bytes, the limit is 100000000'
+rm m/__metadata__/huge
+[ "$(cat $C/status)" = "# nothing is staged" ] || fail "after the huge key: $(cat $C/status)"
 touch -d 2001-01-01 m.safetensors
 echo more >m/__metadata__/note
 refused .
