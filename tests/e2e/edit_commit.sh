@@ -61,6 +61,10 @@ head -c 100000001 /dev/zero | tr '\0' a >m/__metadata__/huge
 refused 'header .* would have 1000[0-9]* bytes, the limit is 100000000'
 rm m/__metadata__/huge
 [ "$(cat $C/status)" = "# nothing is staged" ] || fail "after the huge key: $(cat $C/status)"
+# Nor the name that the format keeps for itself.
+cp -r m/model/a/w m/%5F_metadata__
+refused 'no tensor can be called __metadata__'
+rm -r m/%5F_metadata__
 touch -d 2001-01-01 m.safetensors
 echo more >m/__metadata__/note
 refused .
