@@ -2,7 +2,7 @@
 #include "json_decode.h"
 
 #include <errno.h>
-#include <json.h>
+#include <json-c/json.h>
 #include <limits.h>
 #include <stdlib.h>
 
