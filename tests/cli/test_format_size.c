@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "format_size.h"
+#include "run_tests.h"
 
 static const struct {
 	uint64_t value;
@@ -31,16 +32,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("format_size");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_loop_test(tcase, test_rounding, 0, (int)(sizeof(cases) / sizeof(cases[0])));
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("format_size", tcase);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "parse_size.h"
+#include "run_tests.h"
 
 /* 0 bytes: refused. */
 static const struct {
@@ -52,16 +53,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("parse_size");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_loop_test(tcase, test_sizes, 0, (int)(sizeof(cases) / sizeof(cases[0])));
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("parse_size", tcase);
 }

@@ -6,6 +6,7 @@
 #include "fault_fixture.h"
 #include "faulty_malloc.h"
 #include "faulty_os.h"
+#include "run_tests.h"
 #include "shard_fixture.h"
 #include "view_dump.h"
 #include "workspace.h"
@@ -99,10 +100,7 @@ static inline struct stfs_workspace must_open(const char *name, enum stfs_layout
 /* Runs one test for each of `n` cases. Returns what main is to return. */
 static inline int malloc_main(const char *name, const TTest *test, int n)
 {
-	Suite *suite = suite_create(name);
 	TCase *tcase = tcase_create(name);
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	if (!faulty_malloc_works()) {
 		puts("skipped: the allocator of this C library cannot be replaced");
@@ -114,9 +112,5 @@ static inline int malloc_main(const char *name, const TTest *test, int n)
 	}
 	tcase_set_timeout(tcase, 300);
 	tcase_add_loop_test(tcase, test, 0, n);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests(name, tcase);
 }

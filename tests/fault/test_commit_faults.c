@@ -9,6 +9,7 @@
 
 #include "fault_fixture.h"
 #include "faulty_os.h"
+#include "run_tests.h"
 #include "shard_fixture.h"
 
 #define SINGLE "m.safetensors"
@@ -476,19 +477,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("commit_faults");
 	TCase *tcase = tcase_create("commit_faults");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_set_timeout(tcase, 1500);
 	tcase_add_loop_test(tcase, each_call_fails, 0, (int)STFS_ARRAY_SIZE(scenarios));
 	tcase_add_loop_test(tcase, a_failed_sync_is_told, 0, (int)STFS_ARRAY_SIZE(scenarios));
 	tcase_add_loop_test(tcase, killed_at_each_call, 0, (int)STFS_ARRAY_SIZE(scenarios));
 	tcase_add_loop_test(tcase, each_call_of_the_recovery_fails, 0, 2);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("commit_faults", tcase);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "alias.h"
+#include "run_tests.h"
 #include "tree.h"
 
 static struct stfs_aliases aliases;
@@ -126,10 +127,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("alias");
 	TCase *tcase = tcase_create("alias");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, counts_lookups);
@@ -137,9 +135,5 @@ int main(void)
 	tcase_add_test(tcase, where_and_whereto_both_count);
 	tcase_add_test(tcase, a_taken_number_is_passed_over);
 	tcase_add_test(tcase, agrees_with_a_plain_array);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("alias", tcase);
 }

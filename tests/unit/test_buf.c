@@ -7,6 +7,7 @@
 
 #include "array.h"
 #include "buf.h"
+#include "run_tests.h"
 
 START_TEST(test_append)
 {
@@ -106,10 +107,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("buf");
 	TCase *tcase = tcase_create("buf");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_append);
 	tcase_add_test(tcase, test_nothing);
@@ -117,10 +115,5 @@ int main(void)
 	tcase_add_test(tcase, test_reserve);
 	tcase_add_test(tcase, test_too_much);
 	tcase_add_test(tcase, test_array);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("buf", tcase);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commits of a model of one file: what is in it afterwards, put together by hand, byte for byte. */
 #include "one_file_fixture.h"
+#include "run_tests.h"
 
 START_TEST(a_rename_changes_the_header_only)
 {
@@ -335,10 +336,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("commit");
 	TCase *tcase = tcase_create("commit");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
@@ -356,9 +354,5 @@ int main(void)
 	tcase_add_test(tcase, sorting_rewrites);
 	tcase_add_test(tcase, commits_follow_one_another);
 	tcase_add_test(tcase, blocks_are_shared_where_that_can_be);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("commit", tcase);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files and answers that are open while the model is committed. */
 #include "one_file_fixture.h"
+#include "run_tests.h"
 
 /* A file that was open for writing before goes on: what it writes now is staged for the next commit. */
 START_TEST(a_handle_goes_on_after_the_commit)
@@ -124,10 +125,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("commit_handles");
 	TCase *tcase = tcase_create("commit");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
@@ -136,9 +134,5 @@ int main(void)
 	tcase_add_test(tcase, a_reader_keeps_the_old_bytes);
 	tcase_add_test(tcase, an_answer_outlives_commits);
 	tcase_add_test(tcase, a_handle_of_a_removed_file_lives_on);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("commit_handles", tcase);
 }

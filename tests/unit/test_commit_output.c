@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commits to another place: the source and what is staged stay as they are. */
+#include "run_tests.h"
 #include "shard_fixture.h"
 
 #define NAME "m.safetensors"
@@ -295,10 +296,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("commit_output");
 	TCase *tcase = tcase_create("commit_output");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
@@ -315,9 +313,5 @@ int main(void)
 	tcase_add_test(tcase, what_is_stopped_leaves_nothing);
 	tcase_add_test(tcase, a_source_that_was_replaced_serves);
 	tcase_add_test(tcase, a_source_that_was_written_does_not);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("commit_output", tcase);
 }

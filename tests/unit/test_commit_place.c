@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The new file takes the place of the old one: its owner and mode, links, names and the lock. */
 #include "one_file_fixture.h"
+#include "run_tests.h"
 
 /* Touching permissions alone is no change of the model, and the new file has the new ones. */
 START_TEST(permissions_are_kept)
@@ -155,10 +156,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("commit_place");
 	TCase *tcase = tcase_create("commit");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
@@ -170,9 +168,5 @@ int main(void)
 	tcase_add_test(tcase, the_lock_goes_with_the_name);
 	tcase_add_test(tcase, a_leftover_is_no_obstacle);
 	tcase_add_test(tcase, the_longest_name_can_be_committed);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("commit_place", tcase);
 }

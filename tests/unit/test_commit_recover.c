@@ -4,6 +4,7 @@
 #include "commit_steps.h"
 #include "faulty_os.h"
 #include "record.h"
+#include "run_tests.h"
 
 #define TEMP_A ".a.safetensors.stfs-commit"
 #define TEMP_B ".b.safetensors.stfs-commit"
@@ -322,10 +323,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("commit_recover");
 	TCase *tcase = tcase_create("commit_recover");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, names_of_temporary_files_follow);
@@ -343,9 +341,5 @@ int main(void)
 	tcase_add_loop_test(tcase, names_that_leave_the_folder_are_refused, 0, 7);
 	tcase_add_test(tcase, links_out_of_the_folder_are_refused);
 	tcase_add_test(tcase, a_damaged_one_is_refused);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("commit_recover", tcase);
 }

@@ -3,6 +3,7 @@
 #include "view_publish.h" /* before the fixture, whose view its arguments would shadow */
 
 #include "one_file_fixture.h"
+#include "run_tests.h"
 
 START_TEST(incomplete_tensors_refuse_the_whole)
 {
@@ -192,10 +193,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("commit_refused");
 	TCase *tcase = tcase_create("commit");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
@@ -210,9 +208,5 @@ int main(void)
 	tcase_add_test(tcase, a_source_that_changes_meanwhile_is_stale);
 	tcase_add_test(tcase, more_than_the_disk_holds_is_said_before);
 	tcase_add_test(tcase, reshaping_needs_another_place);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("commit_refused", tcase);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commits of a sharded model: which shards are written, what the index says, what goes. */
+#include "run_tests.h"
 #include "shard_fixture.h"
 
 static struct stfs_view *view;
@@ -330,10 +331,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("commit_shards");
 	TCase *tcase = tcase_create("commit_shards");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
@@ -351,9 +349,5 @@ int main(void)
 	tcase_add_test(tcase, shards_behind_a_link_are_refused);
 	tcase_add_test(tcase, a_set_without_index);
 	tcase_add_test(tcase, links_of_a_cache_are_replaced);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("commit_shards", tcase);
 }

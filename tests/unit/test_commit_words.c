@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commit_words.h"
+#include "run_tests.h"
 
 static const struct {
 	const char *line;
@@ -70,17 +71,9 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("commit_words");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_loop_test(tcase, what_is_understood, 0, (int)STFS_ARRAY_SIZE(good));
 	tcase_add_loop_test(tcase, what_is_not, 0, (int)STFS_ARRAY_SIZE(bad));
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("commit_words", tcase);
 }

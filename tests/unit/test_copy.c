@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "copy.h"
 #include "faulty_os.h"
+#include "run_tests.h"
 
 #define KIB ((uint64_t)1024)
 #define MIB (KIB * 1024)
@@ -403,10 +404,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("copy");
 	TCase *tcase = tcase_create("copy");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_places);
 	tcase_add_test(tcase, test_fall_back);
@@ -418,10 +416,5 @@ int main(void)
 	tcase_add_test(tcase, test_progress);
 	tcase_add_test(tcase, test_each_call);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("copy", tcase);
 }

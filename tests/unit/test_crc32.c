@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "crc32.h"
+#include "run_tests.h"
 
 /* Bit by bit, as the definition says. */
 static uint32_t reference(const unsigned char *p, size_t len)
@@ -59,17 +60,9 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("crc32");
 	TCase *tcase = tcase_create("crc32");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_known);
 	tcase_add_test(tcase, test_reference);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("crc32", tcase);
 }

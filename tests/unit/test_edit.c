@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Editing a view, and finding the edits again. Each test ends by looking at the tree twice: as it is, and as it is replayed. */
 #include "edit_fixture.h"
+#include "run_tests.h"
 
 START_TEST(nothing_is_made_by_looking)
 {
@@ -454,10 +455,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("edit");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, nothing_is_made_by_looking);
@@ -482,9 +480,5 @@ int main(void)
 	tcase_add_test(tcase, one_writer);
 	tcase_add_test(tcase, edits_for_another_version_wait);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("edit", tcase);
 }

@@ -2,6 +2,7 @@
 /* Edits that tools make seldom, as a commit leaves them. */
 #include "shard_fixture.h"
 #include "edit_fixture.h"
+#include "run_tests.h"
 
 START_TEST(scratch_of_a_cut_tensor)
 {
@@ -77,19 +78,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("edit_commit");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, scratch_of_a_cut_tensor);
 	tcase_add_test(tcase, large_key_as_scratch);
 	tcase_add_test(tcase, keys_outlive_the_shard_they_were_in);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("edit_commit", tcase);
 }

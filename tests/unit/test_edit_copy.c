@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies within the mount, and the times that copies keep. */
 #include "edit_fixture.h"
+#include "run_tests.h"
 
 START_TEST(copying_takes_what_is_shown)
 {
@@ -81,19 +82,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("edit_copy");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, copying_takes_what_is_shown);
 	tcase_add_test(tcase, copying_over_a_tensor_is_a_reference);
 	tcase_add_test(tcase, times_come_back);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("edit_copy", tcase);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names that are taken, moved away, or spelt in two ways, and what a discard makes of them. */
 #include "edit_fixture.h"
+#include "run_tests.h"
 
 START_TEST(metadata_cannot_be_replaced)
 {
@@ -144,10 +145,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("edit_names");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, metadata_cannot_be_replaced);
@@ -158,9 +156,5 @@ int main(void)
 	tcase_add_test(tcase, one_name_has_one_place);
 	tcase_add_test(tcase, two_places_of_one_name_are_told);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("edit_names", tcase);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NumPy files that are written whole, in parts, or beside the files they stand for. */
 #include "edit_fixture.h"
+#include "run_tests.h"
 
 START_TEST(large_numpy_file_comes_back)
 {
@@ -153,10 +154,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("edit_npy");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, large_numpy_file_comes_back);
@@ -167,9 +165,5 @@ int main(void)
 	tcase_add_test(tcase, numpy_file_open_for_writing_is_itself);
 	tcase_add_test(tcase, numpy_file_takes_times_and_modes);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("edit_npy", tcase);
 }

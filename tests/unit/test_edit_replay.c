@@ -4,6 +4,7 @@
 #include "faulty_os.h"
 #include "journal.h"
 #include "record.h"
+#include "run_tests.h"
 
 static int ignore_record(void *user, const struct stfs_record *record)
 {
@@ -359,10 +360,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("edit_replay");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, power_cut_is_remembered);
@@ -376,9 +374,5 @@ int main(void)
 	tcase_add_test(tcase, hostile_records_are_refused);
 	tcase_add_test(tcase, many_files_come_and_go);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("edit_replay", tcase);
 }

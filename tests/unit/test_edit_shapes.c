@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of dtype and shape that are nonsense, or long. */
 #include "edit_fixture.h"
+#include "run_tests.h"
 
 START_TEST(nonsense_in_a_new_file)
 {
@@ -50,19 +51,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("edit_shapes");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, nonsense_in_a_new_file);
 	tcase_add_test(tcase, long_shapes_stay_whole);
 	tcase_add_test(tcase, long_shapes_are_read_to_their_end);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("edit_shapes", tcase);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hash.h"
+#include "run_tests.h"
 
 /*
  * SipHash-1-3 of the bytes 0, 1 … n - 1 under the key 00 01 … 0f: the set of messages and the key of the SipHash
@@ -94,20 +95,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("hash");
 	TCase *tcase = tcase_create("hash");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_vectors);
 	tcase_add_test(tcase, test_cpython);
 	tcase_add_test(tcase, test_empty_without_pointer);
 	tcase_add_test(tcase, test_unaligned);
 	tcase_add_test(tcase, test_random_key);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("hash", tcase);
 }

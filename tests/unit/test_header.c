@@ -7,6 +7,7 @@
 #include "findings.h"
 #include "header.h"
 #include "header_write.h"
+#include "run_tests.h"
 
 static struct findings findings;
 
@@ -324,10 +325,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("header");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_loop_test(tcase, test_refused, 0, sizeof(refused) / sizeof(refused[0]));
 	tcase_add_loop_test(tcase, test_accepted, 0, sizeof(accepted) / sizeof(accepted[0]));
@@ -340,9 +338,5 @@ int main(void)
 	tcase_add_test(tcase, test_sniff);
 	tcase_add_test(tcase, test_dtypes);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("header", tcase);
 }

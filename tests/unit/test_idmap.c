@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "idmap.h"
+#include "run_tests.h"
 
 #define N 5000u
 
@@ -52,18 +53,10 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("idmap");
 	TCase *tcase = tcase_create("idmap");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, empty);
 	tcase_add_test(tcase, holds_many);
 	tcase_add_test(tcase, last_word_counts);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("idmap", tcase);
 }

@@ -6,6 +6,7 @@
 
 #include "findings.h"
 #include "index.h"
+#include "run_tests.h"
 
 static struct findings findings;
 
@@ -91,17 +92,10 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("index");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_loop_test(tcase, test_refused, 0, sizeof(refused) / sizeof(refused[0]));
 	tcase_add_test(tcase, test_accepted);
 	tcase_add_test(tcase, test_odd_metadata_is_no_error);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("index", tcase);
 }

@@ -10,6 +10,7 @@
 
 #include "cleanup.h"
 #include "io.h"
+#include "run_tests.h"
 
 #define PIPE_BYTES 1000000
 
@@ -85,18 +86,10 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("io");
 	TCase *tcase = tcase_create("io");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_pread);
 	tcase_add_test(tcase, test_write_to_pipe);
 	tcase_add_test(tcase, test_write_fails);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("io", tcase);
 }

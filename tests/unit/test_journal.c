@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "journal_fixture.h"
+#include "run_tests.h"
 
 START_TEST(test_payload)
 {
@@ -227,10 +228,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("journal");
 	TCase *tcase = tcase_create("journal");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, test_payload);
@@ -242,10 +240,5 @@ int main(void)
 	tcase_add_test(tcase, test_big_records);
 	tcase_add_test(tcase, test_threads);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("journal", tcase);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "journal_fixture.h"
+#include "run_tests.h"
 
 /* Cut at every byte: what was whole is there, the rest is cut off, and the journal goes on. */
 START_TEST(test_torn_anywhere)
@@ -312,10 +313,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("journal_damage");
 	TCase *tcase = tcase_create("journal");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, test_torn_anywhere);
@@ -330,10 +328,5 @@ int main(void)
 	tcase_add_test(tcase, test_record_behind_gap);
 	tcase_add_test(tcase, test_costly_tail);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("journal_damage", tcase);
 }

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "journal_fixture.h"
+#include "run_tests.h"
 
 /* After a failed append the file is as before, and the next one works. */
 START_TEST(test_append_fails)
@@ -234,10 +235,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("journal_faults");
 	TCase *tcase = tcase_create("journal");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, test_append_fails);
@@ -247,10 +245,5 @@ int main(void)
 	tcase_add_test(tcase, test_torn_each_call_fails);
 	tcase_add_test(tcase, test_killed_at_each_call);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("journal_faults", tcase);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "json_scan.h"
+#include "run_tests.h"
 
 /* Scans a whole text as one value: 0 or -EBADMSG. */
 static int scan(const char *text, size_t len)
@@ -143,10 +144,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("json_scan");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_loop_test(tcase, test_valid, 0, sizeof(valid) / sizeof(valid[0]));
 	tcase_add_loop_test(tcase, test_invalid, 0, sizeof(invalid) / sizeof(invalid[0]));
@@ -155,9 +153,5 @@ int main(void)
 	tcase_add_test(tcase, test_long_numbers);
 	tcase_add_test(tcase, test_uint);
 	tcase_add_test(tcase, test_error_says_place);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("json_scan", tcase);
 }

@@ -7,6 +7,7 @@
 
 #include "cleanup.h"
 #include "log.h"
+#include "run_tests.h"
 
 /* Tests run in a process of their own, so stderr can be taken. Packets: what one read gives is what one write wrote. */
 static int take_stderr(void)
@@ -92,18 +93,10 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("log");
 	TCase *tcase = tcase_create("log");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_lines);
 	tcase_add_test(tcase, test_long_line_is_cut);
 	tcase_add_test(tcase, test_syslog_leaves_stderr_alone);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("log", tcase);
 }

@@ -4,6 +4,7 @@
 
 #include "findings.h"
 #include "model_fixture.h"
+#include "run_tests.h"
 
 static struct findings findings;
 
@@ -288,10 +289,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("model");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, fixture_setup, fixture_teardown);
 	tcase_add_test(tcase, test_single);
@@ -307,9 +305,5 @@ int main(void)
 	tcase_add_test(tcase, test_nothing_here);
 	tcase_add_test(tcase, test_lost_links);
 	tcase_add_test(tcase, test_merged_metadata);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("model", tcase);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "name.h"
+#include "run_tests.h"
 
 #define SLICE(literal) ((struct stfs_slice){ literal, sizeof(literal) - 1 })
 
@@ -462,10 +463,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("name");
 	TCase *tcase = tcase_create("name");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_names);
 	tcase_add_test(tcase, test_rejects);
@@ -479,10 +477,5 @@ int main(void)
 	tcase_add_test(tcase, test_key_rejects);
 	tcase_add_test(tcase, test_random_keys);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("name", tcase);
 }

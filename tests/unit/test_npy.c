@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "npy.h"
+#include "run_tests.h"
 
 #define ONES_16 "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
 #define ONES_64 ONES_16 "," ONES_16 "," ONES_16 "," ONES_16
@@ -434,10 +435,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("npy");
 	TCase *tcase = tcase_create("npy");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_write_is_what_numpy_writes);
 	tcase_add_test(tcase, test_parse_what_numpy_writes);
@@ -451,10 +449,5 @@ int main(void)
 	tcase_add_test(tcase, test_preamble);
 	tcase_add_test(tcase, test_parse_versions_2_and_3);
 	tcase_add_test(tcase, test_foreign_text_is_quoted);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("npy", tcase);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "run_tests.h"
 
 static int parse(struct stfs_mount_options *options, const char *text, struct stfs_diag *diag)
 {
@@ -127,10 +128,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("options");
 	TCase *tcase = tcase_create("options");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_defaults);
 	tcase_add_test(tcase, test_own);
@@ -138,10 +136,5 @@ int main(void)
 	tcase_add_test(tcase, test_index);
 	tcase_add_test(tcase, test_refused);
 	tcase_add_test(tcase, test_help);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return run_tests("options", tcase);
 }

@@ -9,6 +9,7 @@
 
 #include "cleanup.h"
 #include "faulty_os.h"
+#include "run_tests.h"
 
 static int scratch(void)
 {
@@ -101,18 +102,10 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("os");
 	TCase *tcase = tcase_create("os");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_full);
 	tcase_add_test(tcase, test_faults);
 	tcase_add_test(tcase, test_table);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("os", tcase);
 }

@@ -8,6 +8,7 @@
 #include "cleanup.h"
 #include "mountinfo.h"
 #include "path.h"
+#include "run_tests.h"
 
 /* Anchors `path` with a fresh directory, holding "d" and the link "l" to it, as the working directory. */
 static void check_anchor(const char *path, const char *want_tail)
@@ -93,19 +94,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("path");
 	TCase *tcase = tcase_create("path");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_anchor);
 	tcase_add_test(tcase, test_anchor_top);
 	tcase_add_test(tcase, test_within);
 	tcase_add_test(tcase, test_mounts);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return run_tests("path", tcase);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "quote.h"
+#include "run_tests.h"
 
 #define SLICE(literal) ((struct stfs_slice){ literal, sizeof(literal) - 1 })
 
@@ -125,20 +126,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("quote");
 	TCase *tcase = tcase_create("quote");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_cases);
 	tcase_add_test(tcase, test_one_field_twice);
 	tcase_add_test(tcase, test_cut);
 	tcase_add_test(tcase, test_cut_at_boundaries);
 	tcase_add_test(tcase, test_printable_is_not_cut);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("quote", tcase);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random edits against a naive tree. STFS_SEED picks the run, STFS_STEPS its length. */
 #include "naive_tree.h"
+#include "run_tests.h"
 
 #include "content.h"
 #include "name.h"
@@ -466,17 +467,10 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("random_edit");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_test(tcase, nested);
 	tcase_add_test(tcase, flat);
 	tcase_set_timeout(tcase, 110);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("random_edit", tcase);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ranges.h"
+#include "run_tests.h"
 
 static bool add(struct stfs_ranges *ranges, uint64_t begin, uint64_t end)
 {
@@ -148,20 +149,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ranges");
 	TCase *tcase = tcase_create("ranges");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_add);
 	tcase_add_test(tcase, test_at);
 	tcase_add_test(tcase, test_cut);
 	tcase_add_test(tcase, test_random);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("ranges", tcase);
 }

@@ -9,6 +9,7 @@
 #include "checked.h"
 #include "diag.h"
 #include "report.h"
+#include "run_tests.h"
 
 struct told {
 	unsigned warnings, violations;
@@ -92,19 +93,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("report");
 	TCase *tcase = tcase_create("report");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_findings);
 	tcase_add_test(tcase, test_limit);
 	tcase_add_test(tcase, test_diag);
 	tcase_add_test(tcase, test_checked);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("report", tcase);
 }

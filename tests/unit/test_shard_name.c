@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run_tests.h"
 #include "shard_name.h"
 
 static const struct {
@@ -91,17 +92,10 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("shard_name");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_loop_test(tcase, test_weights, 0, sizeof(weights) / sizeof(weights[0]));
 	tcase_add_loop_test(tcase, test_indexes, 0, sizeof(indexes) / sizeof(indexes[0]));
 	tcase_add_test(tcase, test_same_set);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("shard_name", tcase);
 }

@@ -4,6 +4,7 @@
 
 #include "findings.h"
 #include "model_fixture.h"
+#include "run_tests.h"
 #include "snapshot.h"
 
 static struct findings findings;
@@ -170,18 +171,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("snapshot");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, fixture_setup, fixture_teardown);
 	tcase_add_test(tcase, test_open);
 	tcase_add_test(tcase, test_other_kinds_of_file);
 	tcase_add_loop_test(tcase, test_changes, 0, sizeof(changes) / sizeof(changes[0]));
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("snapshot", tcase);
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "run_tests.h"
 #include "stage_fixture.h"
 
 /* A stage that cannot be made, for the reason in `words`. */
@@ -408,10 +409,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("stage");
 	TCase *tcase = tcase_create("stage");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, test_life);
@@ -429,10 +427,5 @@ int main(void)
 	tcase_add_test(tcase, test_journal_turns_up);
 	tcase_add_test(tcase, test_threads);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("stage", tcase);
 }

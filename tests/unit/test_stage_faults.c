@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "run_tests.h"
 #include "stage_fixture.h"
 
 /* How far a life got; shared with a child that is killed in it. */
@@ -163,19 +164,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("stage_faults");
 	TCase *tcase = tcase_create("stage");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, test_each_call_fails);
 	tcase_add_test(tcase, test_killed_at_each_call);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("stage_faults", tcase);
 }

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/wait.h>
 
+#include "run_tests.h"
 #include "stage_fixture.h"
 
 /* Runs `body` in a process of its own while this one waits; what it returns is its exit status. */
@@ -182,10 +183,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("stage_lock");
 	TCase *tcase = tcase_create("stage");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, test_lock);
@@ -195,10 +193,5 @@ int main(void)
 	tcase_add_test(tcase, test_lock_dies_with_holder);
 	tcase_add_test(tcase, test_look_again);
 	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("stage_lock", tcase);
 }

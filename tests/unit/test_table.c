@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run_tests.h"
 #include "table.h"
 
 #define N 5000
@@ -135,10 +136,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("table");
 	TCase *tcase = tcase_create("table");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, test_empty);
 	tcase_add_test(tcase, test_find);
@@ -146,10 +144,5 @@ int main(void)
 	tcase_add_test(tcase, test_empty_name);
 	tcase_add_test(tcase, test_rebuild);
 	tcase_add_test(tcase, test_cost);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("table", tcase);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model_fixture.h"
+#include "run_tests.h"
 #include "text.h"
 
 static struct maker maker;
@@ -157,10 +158,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("text");
 	TCase *tcase = tcase_create("text");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, fixture_setup, teardown);
 	tcase_add_test(tcase, dtype_is_its_name);
@@ -170,9 +168,5 @@ int main(void)
 	tcase_add_test(tcase, table_of_an_empty_model_is_its_first_line);
 	tcase_add_test(tcase, header_is_one_object);
 	tcase_add_test(tcase, header_of_shards_is_an_object_of_files);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("text", tcase);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "heap.h"
+#include "run_tests.h"
 #include "tree.h"
 
 static struct stfs_tree tree;
@@ -312,18 +313,11 @@ int main(void)
 		names_that_are_gone_take_no_room,
 		costs_little_a_node,
 	};
-	Suite *suite = suite_create("tree");
 	TCase *tcase = tcase_create("tree");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 120);
 	for (size_t i = 0; i < STFS_ARRAY_SIZE(tests); i++)
 		tcase_add_test(tcase, tests[i]);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("tree", tcase);
 }

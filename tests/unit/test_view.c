@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "heap.h"
+#include "run_tests.h"
 #include "tree.h"
 #include "view_fixture.h"
 
@@ -399,10 +400,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("view");
 	TCase *tcase = tcase_create("view");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 120);
@@ -420,9 +418,5 @@ int main(void)
 	tcase_add_test(tcase, keys_too_long_for_a_name_are_left_out_and_logged_once);
 	tcase_add_test(tcase, too_many_directories_are_refused);
 	tcase_add_test(tcase, a_big_model_costs_little);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("view", tcase);
 }

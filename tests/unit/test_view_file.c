@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "run_tests.h"
 #include "text.h"
 #include "view_fixture.h"
 
@@ -291,10 +292,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("view_file");
 	TCase *tcase = tcase_create("view_file");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
@@ -305,9 +303,5 @@ int main(void)
 	tcase_add_test(tcase, only_files_open);
 	tcase_add_test(tcase, a_changed_source_is_eio_and_one_line);
 	tcase_add_test(tcase, a_chmod_or_a_rename_over_it_is_no_change);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("view_file", tcase);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 
+#include "run_tests.h"
 #include "view_fixture.h"
 
 static struct maker maker;
@@ -225,10 +226,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("view_link");
 	TCase *tcase = tcase_create("view_link");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, dotted_names_lead_to_their_place);
@@ -240,9 +238,5 @@ int main(void)
 	tcase_add_test(tcase, forgetting_anything_else_does_nothing);
 	tcase_add_test(tcase, only_links_can_be_read_as_links);
 	tcase_add_test(tcase, threads_may_use_the_same_links);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_tests("view_link", tcase);
 }
