@@ -229,3 +229,31 @@ int stfs_copy_range(const struct stfs_os *os, int from, uint64_t from_offset, in
 	}
 	return 0;
 }
+
+int stfs_copy_describe(const struct stfs_copy_stats *stats, int (*append)(struct stfs_buf *buf, uint64_t bytes),
+		       struct stfs_buf *buf)
+{
+	const struct {
+		uint64_t bytes;
+		const char *way;
+	} ways[] = {
+		{ stats->cloned, "cloned" },
+		{ stats->in_kernel, "copied in the kernel" },
+		{ stats->buffered, "copied" },
+		{ stats->holes, "left as holes" },
+	};
+	const char *separator = " (";
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < STFS_ARRAY_SIZE(ways); i++) {
+		if (ways[i].bytes == 0)
+			continue;
+		r = stfs_buf_append_str(buf, separator);
+		if (r == 0)
+			r = append(buf, ways[i].bytes);
+		if (r == 0)
+			r = stfs_buf_printf(buf, " %s", ways[i].way);
+		separator = ", ";
+	}
+	return r < 0 || separator[0] == ' ' ? r : stfs_buf_append_char(buf, ')');
+}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "buf.h"
 #include "macros.h"
 #include "os.h"
 
@@ -31,3 +32,10 @@ typedef int (*stfs_copy_progress)(void *user, uint64_t bytes);
  */
 int stfs_copy_range(const struct stfs_os *os, int from, uint64_t from_offset, int to, uint64_t to_offset, uint64_t len,
 		    struct stfs_copy_stats *stats, stfs_copy_progress progress, void *user) STFS_MUST_CHECK;
+
+/*
+ * Appends " (3 MB cloned, 512 B copied)": the ways that bytes took, none named that none took. `append` says how many. Returns 0,
+ * or what `append` said, or -ENOMEM.
+ */
+int stfs_copy_describe(const struct stfs_copy_stats *stats, int (*append)(struct stfs_buf *buf, uint64_t bytes),
+		       struct stfs_buf *buf) STFS_MUST_CHECK;

@@ -96,34 +96,16 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
 	       sigismember(&pending, SIGHUP) == 1;
 }
 
-/* "3.1 MB cloned, 512 B copied": the ways that bytes took, none named that none took. */
-static void print_ways(const struct stfs_copy_stats *stats)
+static int append_size(struct stfs_buf *text, uint64_t bytes)
 {
-	const struct {
-		uint64_t bytes;
-		const char *way;
-	} ways[] = {
-		{ stats->cloned, "cloned" },
-		{ stats->in_kernel, "copied in the kernel" },
-		{ stats->buffered, "copied" },
-		{ stats->holes, "left as holes" },
-	};
-	const char *separator = " (";
-
-	for (size_t i = 0; i < STFS_ARRAY_SIZE(ways); i++) {
-		if (ways[i].bytes == 0)
-			continue;
-		printf("%s%s %s", separator, stfs_format_size(ways[i].bytes).text, ways[i].way);
-		separator = ", ";
-	}
-	if (separator[0] == ',')
-		putchar(')');
+	return stfs_buf_append_str(text, stfs_format_size(bytes).text);
 }
 
 static void print_result(const char *where, const struct stfs_commit_options *options,
 			 const struct stfs_commit_result *result)
 {
 	const char *s = result->files == 1 ? "" : "s";
+	_cleanup_buf_ struct stfs_buf ways = { 0 };
 
 	if (result->nothing) {
 		printf("%s: nothing is staged, and no file was written\n", where);
@@ -131,9 +113,10 @@ static void print_result(const char *where, const struct stfs_commit_options *op
 		printf("%s: would write %u file%s, %s\n", where, result->files, s,
 		       stfs_format_size(result->bytes).text);
 	} else {
-		printf("%s: wrote %u file%s, %s", where, result->files, s, stfs_format_size(result->bytes).text);
-		print_ways(&result->stats);
-		printf(" in %.2f s\n", result->seconds);
+		/* Without memory they are not told. */
+		(void)!stfs_copy_describe(&result->stats, append_size, &ways);
+		printf("%s: wrote %u file%s, %s%s in %.2f s\n", where, result->files, s,
+		       stfs_format_size(result->bytes).text, ways.data ? ways.data : "", result->seconds);
 	}
 	if (result->link_replaced)
 		printf("%s: its link into a cache is a file of its own now, and the cached file was not touched "

@@ -58,28 +58,9 @@ static int report_progress(void *user, uint64_t done, uint64_t total)
 	return fuse_req_interrupted(job->req) || atomic_load(&front->closing);
 }
 
-/* The ways that bytes took, none named that none took. */
-static int describe_ways(struct stfs_buf *text, const struct stfs_copy_stats *stats)
+static int append_bytes(struct stfs_buf *text, uint64_t bytes)
 {
-	const struct {
-		uint64_t bytes;
-		const char *way;
-	} ways[] = {
-		{ stats->cloned, "cloned" },
-		{ stats->in_kernel, "copied in the kernel" },
-		{ stats->buffered, "copied" },
-		{ stats->holes, "left as holes" },
-	};
-	const char *separator = " (";
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < STFS_ARRAY_SIZE(ways); i++) {
-		if (ways[i].bytes == 0)
-			continue;
-		r = stfs_buf_printf(text, "%s%" PRIu64 " %s", separator, ways[i].bytes, ways[i].way);
-		separator = ", ";
-	}
-	return r < 0 || separator[0] == ' ' ? r : stfs_buf_append_char(text, ')');
+	return stfs_buf_printf(text, "%" PRIu64, bytes);
 }
 
 static int describe_commit(struct stfs_buf *text, const struct stfs_commit_result *result, bool dry_run)
@@ -94,7 +75,7 @@ static int describe_commit(struct stfs_buf *text, const struct stfs_commit_resul
 	r = stfs_buf_printf(text, "wrote %u %s, %" PRIu64 " bytes", result->files,
 			    result->files == 1 ? "file" : "files", result->bytes);
 	if (r == 0)
-		r = describe_ways(text, &result->stats);
+		r = stfs_copy_describe(&result->stats, append_bytes, text);
 	if (r == 0)
 		r = stfs_buf_printf(text, " in %.2f s\n", result->seconds);
 	if (r == 0 && result->link_replaced)
