@@ -2,8 +2,12 @@
 #include "io.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include "cleanup.h"
 
 int stfs_pread_full(int fd, void *data, size_t len, uint64_t offset)
 {
@@ -40,4 +44,32 @@ int stfs_write_full(int fd, const void *data, size_t len)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+DIR *stfs_opendirat(int dir_fd, const char *name, int flags)
+{
+	_cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (dir)
+		(void)stfs_steal_fd(&fd);
+	return dir;
+}
+
+int stfs_dir_is_empty(int dir_fd, const char *name, int flags, bool *ret)
+{
+	DIR *dir = stfs_opendirat(dir_fd, name, flags);
+	struct dirent *entry;
+	bool empty = true;
+	int r;
+
+	if (!dir)
+		return -errno;
+	while (empty && (errno = 0, entry = readdir(dir)))
+		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+	r = empty ? -errno : 0;
+	closedir(dir);
+	if (r == 0)
+		*ret = empty;
+	return r;
 }

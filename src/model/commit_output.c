@@ -4,7 +4,6 @@
  * on disk. Nothing is ever replaced but an empty directory. Temporary names are made up anew each time: there is no lock that
  * would tell a leftover from the work of another process.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,6 +12,7 @@
 
 #include "commit_private.h"
 #include "hash.h"
+#include "io.h"
 #include "quote.h"
 #include "retry.h"
 
@@ -123,25 +123,13 @@ enum there {
 static enum there look_there(const struct stfs_commit_output *output)
 {
 	struct stat st;
-	struct dirent *entry;
-	unsigned n = 0;
-	DIR *dir;
-	int fd;
+	bool empty;
 
 	if (fstatat(output->dir_fd, output->base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return THERE_NOTHING;
-	fd = openat(output->dir_fd, output->base, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
+	if (stfs_dir_is_empty(output->dir_fd, output->base, O_NOFOLLOW, &empty) < 0)
 		return THERE_OTHER;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return THERE_OTHER;
-	}
-	while ((entry = readdir(dir)))
-		n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-	closedir(dir);
-	return n ? THERE_DIR : THERE_EMPTY;
+	return empty ? THERE_EMPTY : THERE_DIR;
 }
 
 /* Makes the folders that a name goes through; with `remove` takes them away again. */

@@ -11,6 +11,7 @@
 
 #include "array.h"
 #include "buf.h"
+#include "io.h"
 #include "quote.h"
 #include "shard_name.h"
 
@@ -92,16 +93,12 @@ static const char *join_names(const struct names *names, struct stfs_buf *buf)
 /* Reads the weight files and indexes of the folder `dir_fd`. */
 static int scan_folder(int dir_fd, struct folder *ret)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = stfs_opendirat(dir_fd, ".", 0);
 	struct dirent *entry;
+	int r = 0;
 
-	if (!dir) {
-		r = -errno;
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
+	if (!dir)
+		return -errno;
 	while (r == 0 && (errno = 0, entry = readdir(dir))) {
 		struct stfs_slice name = stfs_slice_of(entry->d_name);
 		struct stfs_shard_name parsed;
@@ -268,12 +265,9 @@ static int choose_files(struct folder *folder, bool partial, struct stfs_report 
 static int refuse_empty(int dir_fd, struct stfs_report *report)
 {
 	_cleanup_(names_fini) struct names parts = { 0 };
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = stfs_opendirat(dir_fd, ".", 0);
 	struct dirent *entry;
 
-	if (!dir && fd >= 0)
-		close(fd);
 	while (dir && (entry = readdir(dir))) {
 		_cleanup_(folder_fini) struct folder sub = { 0 };
 		_cleanup_close_ int sub_fd = -1;
@@ -328,13 +322,10 @@ static bool read_main_ref(int dir_fd, char ret[128])
 /* The only entry of a folder, or none. */
 static bool read_only_entry(int fd, char ret[128])
 {
-	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	DIR *dir = stfs_opendirat(fd, ".", 0);
 	struct dirent *entry;
 	unsigned n = 0;
 
-	if (!dir && copy >= 0)
-		close(copy);
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_name[0] != '.' && strlen(entry->d_name) < 128 && n++ == 0)
 			memcpy(ret, entry->d_name, strlen(entry->d_name) + 1);

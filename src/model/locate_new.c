@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model that is not there yet. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io.h"
 #include "locate.h"
 
 #define SUFFIX ".safetensors"
@@ -21,24 +21,15 @@ static int fail(struct stfs_report *report, int error, const char *what)
 /* Only an empty folder can become a model. */
 static int check_empty(int dir_fd, struct stfs_report *report)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	bool empty;
+	int r = stfs_dir_is_empty(dir_fd, ".", 0, &empty);
 
-	if (!dir) {
-		r = -errno;
-		if (fd >= 0)
-			close(fd);
-		return fail(report, r, "cannot be read");
-	}
-	while ((entry = readdir(dir))) {
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			r = -ENOTEMPTY;
-	}
-	closedir(dir);
 	if (r < 0)
-		stfs_violation(report, "there is no model in this directory, and it is not empty");
-	return r;
+		return fail(report, r, "cannot be read");
+	if (empty)
+		return 0;
+	stfs_violation(report, "there is no model in this directory, and it is not empty");
+	return -ENOTEMPTY;
 }
 
 static int locate_folder(const char *source, struct stfs_report *report, struct stfs_location *location, bool *ret_made)

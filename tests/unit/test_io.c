@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -84,6 +85,34 @@ START_TEST(test_write_fails)
 }
 END_TEST
 
+START_TEST(test_empty_directory)
+{
+	char path[] = "/tmp/stfs-unit-io-XXXXXX";
+	bool empty = false;
+	int fd;
+
+	ck_assert_ptr_nonnull(mkdtemp(path));
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(stfs_dir_is_empty(fd, ".", 0, &empty), 0);
+	ck_assert(empty);
+	ck_assert_int_eq(mkdirat(fd, ".hidden", 0700), 0);
+	ck_assert_int_eq(symlinkat(".hidden", fd, "link"), 0);
+	ck_assert_int_eq(stfs_dir_is_empty(fd, ".", 0, &empty), 0);
+	ck_assert(!empty);
+	ck_assert_int_eq(stfs_dir_is_empty(fd, "link", 0, &empty), 0);
+	ck_assert(empty);
+	/* What fails says nothing. */
+	ck_assert_int_eq(stfs_dir_is_empty(fd, "link", O_NOFOLLOW, &empty), -ENOTDIR);
+	ck_assert_int_eq(stfs_dir_is_empty(fd, "nowhere", 0, &empty), -ENOENT);
+	ck_assert(empty);
+	unlinkat(fd, "link", 0);
+	unlinkat(fd, ".hidden", AT_REMOVEDIR);
+	close(fd);
+	ck_assert_int_eq(rmdir(path), 0);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tcase = tcase_create("io");
@@ -91,5 +120,6 @@ int main(void)
 	tcase_add_test(tcase, test_pread);
 	tcase_add_test(tcase, test_write_to_pipe);
 	tcase_add_test(tcase, test_write_fails);
+	tcase_add_test(tcase, test_empty_directory);
 	return run_tests("io", tcase);
 }
