@@ -162,19 +162,32 @@ static int open_located(struct stfs_model *model, const char *source, const stru
 	return r < 0 ? r : merge_metadata(model, report);
 }
 
-int stfs_model_open(const char *source, const struct stfs_model_options *options, struct stfs_report *report,
-		    struct stfs_model **ret_model)
+/* One with a name, and no files yet. */
+static int new_model(const char *source, const struct stfs_model_options *options, struct stfs_model **ret)
 {
-	_cleanup_(stfs_location_fini) struct stfs_location location = { .dir_fd = -1 };
 	_cleanup_(stfs_model_freep) struct stfs_model *model = calloc(1, sizeof(*model));
-	const char *caller_file = report->file;
-	uint64_t before = report->violations;
 	int r;
 
 	if (!model)
 		return -ENOMEM;
 	model->dir_fd = -1;
 	r = name_model(model, source, options);
+	if (r < 0)
+		return r;
+	*ret = stfs_steal(model);
+	return 0;
+}
+
+int stfs_model_open(const char *source, const struct stfs_model_options *options, struct stfs_report *report,
+		    struct stfs_model **ret_model)
+{
+	_cleanup_(stfs_location_fini) struct stfs_location location = { .dir_fd = -1 };
+	_cleanup_(stfs_model_freep) struct stfs_model *model = NULL;
+	const char *caller_file = report->file;
+	uint64_t before = report->violations;
+	int r;
+
+	r = new_model(source, options, &model);
 	if (r < 0)
 		return r;
 	report->file = model->name;
@@ -198,13 +211,10 @@ int stfs_model_open(const char *source, const struct stfs_model_options *options
 int stfs_model_new_empty(const char *source, const struct stfs_model_options *options,
 			 const struct stfs_location *location, struct stfs_model **ret_model)
 {
-	_cleanup_(stfs_model_freep) struct stfs_model *model = calloc(1, sizeof(*model));
+	_cleanup_(stfs_model_freep) struct stfs_model *model = NULL;
 	int r;
 
-	if (!model)
-		return -ENOMEM;
-	model->dir_fd = -1;
-	r = name_model(model, source, options);
+	r = new_model(source, options, &model);
 	if (r < 0)
 		return r;
 	model->label = strdup(location->label);
@@ -233,15 +243,12 @@ int stfs_model_reopen(const struct stfs_model *old, const char *index, char *con
 		      struct stfs_report *report, struct stfs_model **ret_model)
 {
 	struct stfs_location location = { .dir_fd = -1, .files = (char **)(uintptr_t)names, .n_files = n_names };
-	_cleanup_(stfs_model_freep) struct stfs_model *model = calloc(1, sizeof(*model));
+	_cleanup_(stfs_model_freep) struct stfs_model *model = NULL;
 	const char *caller_file = report->file;
 	uint64_t before = report->violations;
 	int r;
 
-	if (!model)
-		return -ENOMEM;
-	model->dir_fd = -1;
-	r = name_model(model, old->source, &old->options);
+	r = new_model(old->source, &old->options, &model);
 	if (r == 0)
 		r = take_place(model, old, index);
 	if (r < 0)
