@@ -4,9 +4,6 @@
 
 #include "view_edit.h"
 
-STFS_DEFINE_CLEANUP(struct stfs_file, stfs_file_close)
-STFS_DEFINE_CLEANUP(struct stfs_listing, stfs_listing_free)
-
 /*
  * Finds what `path` leads to; dotted names are followed to their place. Empty components and "." are passed over. Returns 0,
  * -ENOENT, -ENOTDIR, -errno.

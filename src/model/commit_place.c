@@ -18,8 +18,6 @@
 #include "view_publish.h"
 #include "view_replay.h"
 
-STFS_DEFINE_CLEANUP(struct stfs_journal, stfs_journal_close)
-
 static int list_steps(struct stfs_committing *c)
 {
 	const struct stfs_plan *plan = c->plan;

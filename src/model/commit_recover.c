@@ -6,8 +6,6 @@
 #include "commit_steps.h"
 #include "record.h"
 
-STFS_DEFINE_CLEANUP(struct stfs_journal, stfs_journal_close)
-
 /* What the next journal says. */
 struct found {
 	struct stfs_commit_steps steps;

@@ -50,7 +50,5 @@ struct stfs_content *stfs_file_heir(const struct stfs_view *view, struct stfs_co
 /* An open file with nothing in it. */
 int stfs_file_alloc(struct stfs_view *view, uint64_t ino, struct stfs_file **ret) STFS_MUST_CHECK;
 
-STFS_DEFINE_CLEANUP(struct stfs_file, stfs_file_close)
-
 /* Appends the NumPy header of a tensor whose files are nodes of their own. -EINVAL when dtype or shape are none. */
 int stfs_view_npy_head(struct stfs_view *view, uint32_t dir, struct stfs_buf *buf);

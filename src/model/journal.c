@@ -12,8 +12,6 @@
 #include "journal_private.h"
 #include "retry.h"
 
-STFS_DEFINE_CLEANUP(struct stfs_journal, stfs_journal_close)
-
 #define SMALL_BYTES \
 	4608 /* of a record that takes no memory: those of numbers, most paths, and texts up to STFS_SMALL_MAX */
 

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "buf.h"
+#include "cleanup.h"
 #include "diag.h"
 #include "os.h"
 #include "slice.h"
@@ -51,6 +52,7 @@ int stfs_journal_open(const struct stfs_os *os, int dir_fd, const char *name, bo
 
 /* Closes; takes NULL. */
 void stfs_journal_close(struct stfs_journal *journal);
+STFS_DEFINE_CLEANUP(struct stfs_journal, stfs_journal_close)
 
 /*
  * Hands each record to `apply`, in order. A torn tail is cut off the file: a record that is cut short or whose checksum is

@@ -11,9 +11,6 @@
 #include "retry.h"
 #include "stage_private.h"
 
-STFS_DEFINE_CLEANUP(struct stfs_stage, stfs_stage_free)
-STFS_DEFINE_CLEANUP(struct stfs_journal, stfs_journal_close)
-
 /* Whether a name in the directory is one of those that are only ever made by us. */
 static bool is_our_name(const char *name)
 {

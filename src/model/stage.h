@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/statvfs.h>
 
+#include "cleanup.h"
 #include "diag.h"
 #include "journal.h"
 #include "log.h"
@@ -33,6 +34,7 @@ int stfs_stage_new(const struct stfs_stage_options *options, struct stfs_diag *d
 
 /* Lets go of the lock and closes everything; what is staged stays on disk. Takes NULL. */
 void stfs_stage_free(struct stfs_stage *stage);
+STFS_DEFINE_CLEANUP(struct stfs_stage, stfs_stage_free)
 
 /* Whether the directory with a journal is there. */
 bool stfs_stage_exists(const struct stfs_stage *stage);

@@ -117,6 +117,7 @@ int stfs_view_list(struct stfs_view *view, uint64_t ino, struct stfs_listing **r
 
 /* Frees a listing; takes NULL. */
 void stfs_listing_free(struct stfs_listing *listing);
+STFS_DEFINE_CLEANUP(struct stfs_listing, stfs_listing_free)
 
 /* An open file. */
 struct stfs_file;
@@ -126,6 +127,7 @@ int stfs_view_open(struct stfs_view *view, uint64_t ino, struct stfs_file **ret_
 
 /* Closes a file; takes NULL. */
 void stfs_file_close(struct stfs_file *file);
+STFS_DEFINE_CLEANUP(struct stfs_file, stfs_file_close)
 
 #define STFS_EXTENTS_MAX 272 /* one for each page of the largest read of the kernel, a head, and some to spare */
 

@@ -12,7 +12,6 @@ void stfs_listing_free(struct stfs_listing *listing)
 	stfs_buf_fini(&listing->names);
 	free(listing);
 }
-STFS_DEFINE_CLEANUP(struct stfs_listing, stfs_listing_free)
 
 static void add_entry(struct stfs_listing *listing, struct stfs_slice name, uint64_t ino, enum stfs_node_type type)
 {

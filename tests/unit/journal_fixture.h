@@ -14,8 +14,6 @@
 #include "faulty_os.h"
 #include "journal.h"
 
-STFS_DEFINE_CLEANUP(struct stfs_journal, stfs_journal_close)
-
 #define _cleanup_journal_ _cleanup_(stfs_journal_closep)
 #define MAX_RECORDS 64
 

@@ -15,9 +15,6 @@
 #include "faulty_os.h"
 #include "stage.h"
 
-STFS_DEFINE_CLEANUP(struct stfs_stage, stfs_stage_free)
-STFS_DEFINE_CLEANUP(struct stfs_journal, stfs_journal_close)
-
 #define _cleanup_stage_ _cleanup_(stfs_stage_freep)
 #define _cleanup_journal_ _cleanup_(stfs_journal_closep)
 
