@@ -321,21 +321,15 @@ int stfs_content_read_run(struct stfs_content *content, uint64_t offset, void *d
 	return r < 0 ? -EIO : 0;
 }
 
-/* Reads one extent into the reserved end of `buf`. */
-static int read_extent(const struct stfs_extent *extent, struct stfs_buf *buf)
+int stfs_extent_read(const struct stfs_extent *extent, void *data)
 {
-	char *to = buf->data + buf->len;
-	int r = 0;
-
+	if (extent->fd >= 0)
+		return stfs_pread_full(extent->fd, data, extent->len, extent->offset);
 	if (extent->hole)
-		memset(to, 0, extent->len);
-	else if (extent->fd >= 0)
-		r = stfs_pread_full(extent->fd, to, extent->len, extent->offset);
+		memset(data, 0, extent->len);
 	else
-		memcpy(to, extent->mem, extent->len);
-	if (r == 0)
-		buf->len += extent->len;
-	return r;
+		memcpy(data, extent->mem, extent->len);
+	return 0;
 }
 
 int stfs_content_read(struct stfs_content *content, size_t max, struct stfs_buf *buf)
@@ -353,11 +347,12 @@ int stfs_content_read(struct stfs_content *content, size_t max, struct stfs_buf 
 
 		r = stfs_content_map(content, at, (size_t)(size - at), &lease, &extent, 1, NULL, NULL);
 		if (r > 0)
-			r = read_extent(&extent, buf);
+			r = stfs_extent_read(&extent, buf->data + buf->len);
 		else if (r == 0)
 			break; /* cut meanwhile */
 		if (r < 0)
 			break;
+		buf->len += extent.len;
 		at += extent.len;
 	}
 	stfs_content_close(content);

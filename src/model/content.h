@@ -50,6 +50,9 @@ struct stfs_extent {
 	bool hole; /* `len` zeros: neither mem nor fd */
 };
 
+/* Reads the bytes of an extent, which is still valid, into `data`; those of a file with pread. Returns 0 or -errno. */
+int stfs_extent_read(const struct stfs_extent *extent, void *data) STFS_MUST_CHECK;
+
 /* Content that is a run of the model. Returns 0 or -ENOMEM; the caller owns one reference. */
 int stfs_content_new_run(uint64_t ino, const struct stfs_run *run, const struct stfs_file_attr *attr,
 			 struct stfs_content **ret) STFS_MUST_CHECK;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "file_private.h"
-#include "io.h"
 #include "npy.h"
 #include "text.h"
 
@@ -388,17 +387,6 @@ int stfs_file_map(struct stfs_file *file, uint64_t offset, size_t size, struct s
 	return r;
 }
 
-static int read_extent(const struct stfs_extent *extent, char *data)
-{
-	if (extent->hole)
-		memset(data, 0, extent->len);
-	else if (extent->fd >= 0)
-		return stfs_pread_full(extent->fd, data, extent->len, extent->offset);
-	else
-		memcpy(data, extent->mem, extent->len);
-	return 0;
-}
-
 int stfs_file_read(struct stfs_file *file, uint64_t offset, void *data, size_t size, size_t *ret_read)
 {
 	_cleanup_(stfs_reading_fini) struct stfs_reading reading = { .n = 0 };
@@ -408,7 +396,7 @@ int stfs_file_read(struct stfs_file *file, uint64_t offset, void *data, size_t s
 	do {
 		r = stfs_file_map(file, offset + done, size - done, &reading);
 		for (int i = 0; r == 0 && i < reading.n; i++) {
-			r = read_extent(&reading.extents[i], (char *)data + done);
+			r = stfs_extent_read(&reading.extents[i], (char *)data + done);
 			done += reading.extents[i].len;
 		}
 	} while (r == 0 && reading.len && done < size);
