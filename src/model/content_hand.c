@@ -56,8 +56,7 @@ int stfs_content_replay_run(struct stfs_content *content, const struct stfs_reco
 		return -EBADMSG;
 	stfs_content_set_run(content, run);
 	content->replayed = record->time;
-	content->attr.mtime =
-		(struct timespec){ (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) };
+	content->attr.mtime = stfs_record_mtime(record);
 	return 0;
 }
 

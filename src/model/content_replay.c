@@ -143,8 +143,7 @@ int stfs_content_replay(struct stfs_content *content, struct stfs_stage *stage, 
 		return replay_attr(content, payload);
 	content->edited = true;
 	content->vouched &= record->type == STFS_RECORD_DAMAGED;
-	content->attr.mtime =
-		(struct timespec){ (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) };
+	content->attr.mtime = stfs_record_mtime(record);
 	switch ((enum stfs_record_type)record->type) {
 	case STFS_RECORD_TEXT:
 		return replay_text(content, payload);

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "buf.h"
 #include "cleanup.h"
@@ -41,6 +42,12 @@ struct stfs_record {
 	bool same_boot;  /* the machine was not started anew since; false when that cannot be told */
 	struct stfs_slice payload;
 };
+
+/* When a record was written, as the mtime of what it changed. */
+static inline struct timespec stfs_record_mtime(const struct stfs_record *record)
+{
+	return (struct timespec){ (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) };
+}
 
 struct stfs_journal;
 

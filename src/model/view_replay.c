@@ -118,7 +118,7 @@ static int take_new(struct replaying *replaying, const struct stfs_record *recor
 		.perm = (mode_t)(perm & 0777),
 		.uid = (uid_t)uid,
 		.gid = (gid_t)gid,
-		.mtime = { (time_t)(record->time / 1000000000), (long)(record->time % 1000000000) },
+		.mtime = stfs_record_mtime(record),
 	};
 	r = find_parent(replaying, path, record->type == STFS_RECORD_CREATE, &ret->dir, &ret->name);
 	if (r == 0)
