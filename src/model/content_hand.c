@@ -198,13 +198,10 @@ static void forget_staged(struct stfs_content *content)
 {
 	stfs_snapshot_unref(stfs_steal(content->file));
 	stfs_shared_fd_unref(stfs_steal(content->open));
-	content->number = content->shift = 0;
-	content->whole = content->in_memory = content->edited = false;
-	content->damage = STFS_DAMAGE_NONE;
-	content->damage_kept = false;
-	content->synced_size = UINT64_MAX;
+	stfs_content_unstage(content);
+	stfs_content_mend(content);
+	content->in_memory = content->edited = false;
 	content->run_size = 0;
-	stfs_ranges_fini(&content->ranges);
 }
 
 void stfs_content_rebase_run(struct stfs_content *content, const struct stfs_run *run)

@@ -81,6 +81,22 @@ int stfs_content_journal_numbers(struct stfs_content *content, struct stfs_stage
 /* Says in the journal that the content is damaged, once. */
 int stfs_content_journal_damage(struct stfs_content *content, struct stfs_stage *stage) STFS_MUST_CHECK;
 
+/* What the content is now is whole, whatever happened before. Called with the lock held. */
+static inline void stfs_content_mend(struct stfs_content *content)
+{
+	content->damage = STFS_DAMAGE_NONE;
+	content->damage_kept = false;
+}
+
+/* Forgets the staged file: what it held counts no more. Called with the lock held. */
+static inline void stfs_content_unstage(struct stfs_content *content)
+{
+	content->number = content->shift = 0;
+	content->whole = false;
+	content->synced_size = UINT64_MAX;
+	stfs_ranges_fini(&content->ranges);
+}
+
 /* Sets the mtime to now, or a little later than it was. Called with the lock held. */
 void stfs_content_touch(struct stfs_content *content);
 

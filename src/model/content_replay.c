@@ -14,21 +14,6 @@ static bool take_numbers(struct stfs_slice *payload, uint64_t *ret, size_t n)
 	return payload->len == 0;
 }
 
-/* Forgets the staged file: what it held counts no more. */
-static void unstage(struct stfs_content *content)
-{
-	content->number = content->shift = 0;
-	content->whole = false;
-	content->synced_size = UINT64_MAX;
-	stfs_ranges_fini(&content->ranges);
-}
-
-static void mend(struct stfs_content *content)
-{
-	content->damage = STFS_DAMAGE_NONE;
-	content->damage_kept = false;
-}
-
 /* A text of any length: that of a key that became scratch may be long. A staged file before it was lost, and made up for. */
 static int replay_text(struct stfs_content *content, struct stfs_slice payload)
 {
@@ -41,11 +26,11 @@ static int replay_text(struct stfs_content *content, struct stfs_slice payload)
 	r = stfs_buf_append(&content->text, bytes.p, bytes.len);
 	if (r < 0)
 		return r;
-	unstage(content);
+	stfs_content_unstage(content);
 	content->in_memory = true;
 	content->run_size = 0;
 	content->size = bytes.len;
-	mend(content);
+	stfs_content_mend(content);
 	return 0;
 }
 
@@ -93,7 +78,7 @@ static int replay_size(struct stfs_content *content, struct stfs_slice payload)
 	content->run_size = STFS_MIN(content->run_size, size);
 	content->size = size;
 	if (size == 0)
-		mend(content);
+		stfs_content_mend(content);
 	return 0;
 }
 
@@ -174,7 +159,7 @@ void stfs_content_replay_split(struct stfs_content *content, struct stfs_content
 /* The staged file is gone. What is left is an empty file that says so: the rest of the journal is worth having. */
 static void lose(struct stfs_content *content)
 {
-	unstage(content);
+	stfs_content_unstage(content);
 	stfs_buf_fini(&content->text);
 	content->in_memory = true;
 	content->run_size = content->size = 0;

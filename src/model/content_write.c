@@ -93,12 +93,6 @@ static void set_damage(struct stfs_content *content, struct stfs_stage *stage, e
 	(void)!stfs_content_journal_damage(content, stage);
 }
 
-static void mend(struct stfs_content *content)
-{
-	content->damage = STFS_DAMAGE_NONE;
-	content->damage_kept = false;
-}
-
 /* Makes `text` (handed over on success) the whole content. */
 static int set_text(struct stfs_content *content, struct stfs_stage *stage, struct stfs_buf *text)
 {
@@ -115,7 +109,7 @@ static int set_text(struct stfs_content *content, struct stfs_stage *stage, stru
 	content->in_memory = true;
 	content->run_size = 0;
 	content->size = content->text.len;
-	mend(content);
+	stfs_content_mend(content);
 	stfs_content_touch(content);
 	return 0;
 }
@@ -305,7 +299,7 @@ static int mend_staged(struct stfs_content *content, struct stfs_stage *stage)
 	if (content->whole && content->damage)
 		r = stfs_content_journal_numbers(content, stage, STFS_RECORD_SIZE, &size, 1);
 	if (r == 0)
-		mend(content);
+		stfs_content_mend(content);
 	return r;
 }
 
