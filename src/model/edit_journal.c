@@ -17,8 +17,8 @@ static int append_path(struct stfs_view *view, struct stfs_buf *payload, uint32_
 	return r < 0 ? r : stfs_payload_bytes(payload, stfs_buf_slice(&path));
 }
 
-int stfs_edit_journal_new(struct stfs_view *view, enum stfs_record_type type, uint64_t ino, uint32_t dir,
-			  struct stfs_slice name, const struct stfs_file_attr *attr)
+int stfs_edit_journal_new(struct stfs_view *view, struct stfs_journal *journal, enum stfs_record_type type,
+			  uint64_t ino, uint32_t dir, struct stfs_slice name, const struct stfs_file_attr *attr)
 {
 	_cleanup_buf_ struct stfs_buf payload = { 0 };
 	int r = stfs_payload_u64(&payload, ino);
@@ -31,7 +31,7 @@ int stfs_edit_journal_new(struct stfs_view *view, enum stfs_record_type type, ui
 		r = stfs_payload_u64(&payload, attr->uid);
 	if (r == 0)
 		r = stfs_payload_u64(&payload, attr->gid);
-	return r < 0 ? r : stfs_journal_append(stfs_stage_journal(view->stage), type, stfs_buf_slice(&payload));
+	return r < 0 ? r : stfs_journal_append(journal, type, stfs_buf_slice(&payload));
 }
 
 int stfs_edit_journal_rename(struct stfs_view *view, uint32_t dir, struct stfs_slice name, uint32_t new_dir,

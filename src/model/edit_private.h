@@ -31,9 +31,10 @@ int stfs_edit_check_name(const struct stfs_view *view, uint32_t parent, struct s
 int stfs_edit_add_file(struct stfs_view *view, uint32_t dir, struct stfs_slice name, uint64_t ino,
 		       const struct stfs_file_attr *attr, uint32_t *ret_node) STFS_MUST_CHECK;
 
-/* Writes down something new: `type` is STFS_RECORD_MKDIR or STFS_RECORD_CREATE. */
-int stfs_edit_journal_new(struct stfs_view *view, enum stfs_record_type type, uint64_t ino, uint32_t dir,
-			  struct stfs_slice name, const struct stfs_file_attr *attr) STFS_MUST_CHECK;
+/* Writes down something new, in the journal there is or the next: `type` is STFS_RECORD_MKDIR or STFS_RECORD_CREATE. */
+int stfs_edit_journal_new(struct stfs_view *view, struct stfs_journal *journal, enum stfs_record_type type,
+			  uint64_t ino, uint32_t dir, struct stfs_slice name, const struct stfs_file_attr *attr)
+	STFS_MUST_CHECK;
 
 /* Writes down that an entry moves. */
 int stfs_edit_journal_rename(struct stfs_view *view, uint32_t dir, struct stfs_slice name, uint32_t new_dir,

@@ -226,7 +226,7 @@ int stfs_edit_add_file(struct stfs_view *view, uint32_t dir, struct stfs_slice n
 	if (r < 0)
 		return r;
 	content = NULL; /* the tree's from here */
-	r = stfs_edit_journal_new(view, STFS_RECORD_CREATE, ino, dir, name, attr);
+	r = stfs_edit_journal_new(view, stfs_stage_journal(view->stage), STFS_RECORD_CREATE, ino, dir, name, attr);
 	if (r < 0) {
 		stfs_change_remove(view, node);
 		return r;
@@ -257,7 +257,7 @@ static int make_dir(struct stfs_view *view, uint64_t parent, struct stfs_slice n
 	if (r < 0)
 		return r;
 	place = stfs_view_place(view, node);
-	r = stfs_edit_journal_new(view, STFS_RECORD_MKDIR, place.ino, dir, name, attr);
+	r = stfs_edit_journal_new(view, stfs_stage_journal(view->stage), STFS_RECORD_MKDIR, place.ino, dir, name, attr);
 	if (r < 0) {
 		stfs_change_remove(view, node);
 		return r;

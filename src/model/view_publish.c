@@ -60,23 +60,12 @@ int stfs_view_detach_scratch(struct stfs_view *view)
 static int dump_file(struct stfs_view *view, uint32_t node, struct stfs_journal *journal)
 {
 	struct stfs_content *content = stfs_view_content(view, node);
-	_cleanup_buf_ struct stfs_buf payload = { 0 }, path = { 0 };
 	struct stfs_file_attr attr;
-	int r = stfs_tree_path(&view->tree, STFS_NODE_ROOT, node, &path);
+	int r;
 
 	stfs_content_attr(content, &attr);
-	if (r == 0)
-		r = stfs_payload_u64(&payload, stfs_content_ino(content));
-	if (r == 0)
-		r = stfs_payload_bytes(&payload, stfs_buf_slice(&path));
-	if (r == 0)
-		r = stfs_payload_u64(&payload, attr.perm);
-	if (r == 0)
-		r = stfs_payload_u64(&payload, attr.uid);
-	if (r == 0)
-		r = stfs_payload_u64(&payload, attr.gid);
-	if (r == 0)
-		r = stfs_journal_append(journal, STFS_RECORD_CREATE, stfs_buf_slice(&payload));
+	r = stfs_edit_journal_new(view, journal, STFS_RECORD_CREATE, stfs_content_ino(content),
+				  view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node), &attr);
 	return r < 0 ? r : stfs_content_dump(content, journal);
 }
 
