@@ -253,14 +253,11 @@ static void fill_link(const struct stfs_view *view, uint64_t id, size_t target_l
 	ret_attr->size = target_len;
 }
 
-/* Walks down from `dir` as if `name` were the rest of a tensor's name; STFS_NODE_NONE when that leads nowhere. */
-static uint32_t walk_down(const struct stfs_view *view, uint32_t dir, struct stfs_slice name)
+uint32_t stfs_view_walk_name(const struct stfs_view *view, uint32_t dir, struct stfs_slice name)
 {
 	struct stfs_name_walk walk;
 	uint32_t node = dir;
 
-	if (name.len == 0) /* that is a tensor's name too, but no name of a file */
-		return STFS_NODE_NONE;
 	stfs_name_walk_init(&walk, name, view->options.layout);
 	walk.first = dir == STFS_NODE_ROOT;
 	while (node != STFS_NODE_NONE && stfs_name_walk_next(&walk))
@@ -271,16 +268,20 @@ static uint32_t walk_down(const struct stfs_view *view, uint32_t dir, struct stf
 /* Whether a path could go on with it to a tensor of another name, as %64ata is where the one called "data" lies. */
 static bool is_escaped(const struct stfs_view *view, uint32_t dir, struct stfs_slice name)
 {
-	return name.len && memchr(name.p, '%', name.len) && stfs_edit_check_name(view, dir, name, true) == 0;
+	return memchr(name.p, '%', name.len) && stfs_edit_check_name(view, dir, name, true) == 0;
 }
 
 static int lookup_alias(struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_attr *ret_attr)
 {
-	uint32_t node = is_escaped(view, dir, name) ? STFS_NODE_NONE : walk_down(view, dir, name);
 	_cleanup_buf_ struct stfs_buf target = { 0 };
+	uint32_t node;
 	uint64_t id;
 	int r;
 
+	/* No name at all is a tensor's name too, but not a file's. */
+	if (name.len == 0 || is_escaped(view, dir, name))
+		return -ENOENT;
+	node = stfs_view_walk_name(view, dir, name);
 	if (node == STFS_NODE_NONE)
 		return -ENOENT;
 	r = stfs_tree_path(&view->tree, dir, node, &target);

@@ -134,6 +134,9 @@ bool stfs_view_slot(const struct stfs_view *view, uint32_t node, enum stfs_slot 
 /* Finds a real entry of a directory: reserved names before those of the model, which are escaped when they meet. */
 bool stfs_view_entry(const struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_place *ret);
 
+/* Walks down from `dir` as if `name` were the rest of a tensor's name; STFS_NODE_NONE when that leads nowhere. */
+uint32_t stfs_view_walk_name(const struct stfs_view *view, uint32_t dir, struct stfs_slice name);
+
 /* The tensor of a node that has one. */
 const struct stfs_tensor *stfs_view_tensor(const struct stfs_view *view, uint32_t node);
 

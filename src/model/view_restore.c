@@ -186,13 +186,7 @@ static int copy_moved(struct restoring *restoring, uint32_t top)
 /* The node at the place of a tensor of the model, or STFS_NODE_NONE. */
 static uint32_t find_place(const struct stfs_view *view, uint32_t entry)
 {
-	uint32_t node = STFS_NODE_ROOT;
-	struct stfs_name_walk walk;
-
-	stfs_name_walk_init(&walk, stfs_model_tensor(view->model, entry)->name, view->options.layout);
-	while (node != STFS_NODE_NONE && stfs_name_walk_next(&walk))
-		node = stfs_tree_child(&view->tree, node, (struct stfs_slice){ walk.component, walk.len });
-	return node;
+	return stfs_view_walk_name(view, STFS_NODE_ROOT, stfs_model_tensor(view->model, entry)->name);
 }
 
 /* Tensors that left with what was dropped are back where the model has them, unless something else is there by now. */
