@@ -42,6 +42,16 @@ static inline bool stfs_slice_ends(struct stfs_slice a, const char *s)
 	return a.len >= n && memcmp(a.p + a.len - n, s, n) == 0;
 }
 
+/* Takes what stands before the next `separator` off *rest, and the separator with it; all that is left where there is none. */
+static inline struct stfs_slice stfs_slice_cut(struct stfs_slice *rest, char separator)
+{
+	const char *end = rest->len ? memchr(rest->p, separator, rest->len) : NULL;
+	struct stfs_slice piece = { rest->p, end ? (size_t)(end - rest->p) : rest->len };
+
+	*rest = end ? (struct stfs_slice){ end + 1, rest->len - piece.len - 1 } : (struct stfs_slice){ 0 };
+	return piece;
+}
+
 /* Byte order, as strcmp: negative, 0 or positive. */
 static inline int stfs_slice_compare(struct stfs_slice a, struct stfs_slice b)
 {

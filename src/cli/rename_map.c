@@ -97,11 +97,8 @@ static int read_object(struct stfs_rename_map *map, struct stfs_diag *diag)
 /* Takes the next line off *rest, without its end. */
 static struct stfs_slice take_line(struct stfs_slice *rest)
 {
-	const char *end = memchr(rest->p, '\n', rest->len);
-	struct stfs_slice line = { rest->p, end ? (size_t)(end - rest->p) : rest->len };
-	size_t used = line.len + (end != NULL);
+	struct stfs_slice line = stfs_slice_cut(rest, '\n');
 
-	*rest = (struct stfs_slice){ rest->p + used, rest->len - used };
 	if (line.len && line.p[line.len - 1] == '\r')
 		line.len--;
 	return line;
@@ -113,16 +110,14 @@ static int read_columns(struct stfs_rename_map *map, struct stfs_diag *diag)
 	int r = 0;
 
 	for (unsigned number = 1; r == 0 && rest.len > 0; number++) {
-		struct stfs_slice line = take_line(&rest), to;
-		const char *tab = line.len ? memchr(line.p, '\t', line.len) : NULL;
+		struct stfs_slice to = take_line(&rest), from;
 
-		if (line.len == 0)
+		if (to.len == 0)
 			continue;
-		to = tab ? (struct stfs_slice){ tab + 1, line.len - (size_t)(tab + 1 - line.p) } :
-			   (struct stfs_slice){ 0 };
-		if (!tab || tab == line.p || to.len == 0 || memchr(to.p, '\t', to.len))
+		from = stfs_slice_cut(&to, '\t');
+		if (from.len == 0 || to.len == 0 || memchr(to.p, '\t', to.len))
 			return stfs_fail(diag, -EINVAL, "line %u is not an old name, a tab and a new name", number);
-		r = add_pair(map, (struct stfs_slice){ line.p, (size_t)(tab - line.p) }, to);
+		r = add_pair(map, from, to);
 	}
 	return r;
 }

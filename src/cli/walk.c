@@ -12,12 +12,8 @@
 static bool next_component(struct stfs_slice *path, struct stfs_slice *ret)
 {
 	while (path->len > 0) {
-		const char *slash = memchr(path->p, '/', path->len);
-		size_t len = slash ? (size_t)(slash - path->p) : path->len, used = len + (slash != NULL);
-
-		*ret = (struct stfs_slice){ path->p, len };
-		*path = (struct stfs_slice){ path->p + used, path->len - used };
-		if (len > 0 && !stfs_slice_is(*ret, "."))
+		*ret = stfs_slice_cut(path, '/');
+		if (ret->len > 0 && !stfs_slice_is(*ret, "."))
 			return true;
 	}
 	return false;

@@ -186,19 +186,14 @@ int stfs_edit_check_name(const struct stfs_view *view, uint32_t parent, struct s
 /* True when a name with dots spells a directory that stands elsewhere: one tensor must not have two places. */
 static bool stands_elsewhere(const struct stfs_view *view, uint32_t parent, struct stfs_slice name)
 {
-	struct stfs_slice piece = name;
 	uint32_t node = parent;
 
 	if (view->options.layout == STFS_FLAT || !memchr(name.p, '.', name.len))
 		return false;
-	while (node != STFS_NODE_NONE && piece.len) {
-		const char *dot = memchr(piece.p, '.', piece.len);
-		size_t n = dot ? (size_t)(dot - piece.p) : piece.len;
-		struct stfs_slice component = n ? (struct stfs_slice){ piece.p, n } : stfs_slice_of("%_");
+	while (node != STFS_NODE_NONE && name.len) {
+		struct stfs_slice piece = stfs_slice_cut(&name, '.');
 
-		node = stfs_tree_child(&view->tree, node, component);
-		n += dot != NULL;
-		piece = (struct stfs_slice){ piece.p + n, piece.len - n };
+		node = stfs_tree_child(&view->tree, node, piece.len ? piece : stfs_slice_of("%_"));
 	}
 	return node != STFS_NODE_NONE;
 }

@@ -38,14 +38,9 @@ static int find_path(const struct stfs_view *view, struct stfs_slice path, uint3
 	uint32_t node = STFS_NODE_ROOT;
 
 	while (node != STFS_NODE_NONE && path.len) {
-		const char *slash = memchr(path.p, '/', path.len);
-		size_t n = slash ? (size_t)(slash - path.p) : path.len;
-
 		if (view->tree.nodes[node].kind != STFS_NODE_MODULE)
 			return -EEXIST;
-		node = stfs_tree_child(&view->tree, node, (struct stfs_slice){ path.p, n });
-		n += slash != NULL;
-		path = (struct stfs_slice){ path.p + n, path.len - n };
+		node = stfs_tree_child(&view->tree, node, stfs_slice_cut(&path, '/'));
 	}
 	*ret = node;
 	return 0;
