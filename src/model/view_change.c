@@ -92,17 +92,12 @@ static struct stfs_file_attr attr_of_slot(const struct stfs_view *view, const st
 static int make_slot_content(struct stfs_view *view, const struct stfs_place *place, struct stfs_content **ret)
 {
 	const struct stfs_tensor *tensor = stfs_view_tensor(view, place->node);
-	uint32_t entry = view->tree.nodes[place->node].entry;
 	struct stfs_file_attr attr = attr_of_slot(view, place);
 	_cleanup_buf_ struct stfs_buf text = { 0 };
 	int r;
 
 	if (place->slot == STFS_SLOT_DATA) {
-		struct stfs_run run = {
-			stfs_model_file(view->model, entry),
-			stfs_model_offset(view->model, entry),
-			tensor->end - tensor->begin,
-		};
+		struct stfs_run run = stfs_view_run(view->model, view->tree.nodes[place->node].entry);
 
 		return stfs_content_new_run(place->ino, &run, &attr, ret);
 	}

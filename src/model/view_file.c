@@ -253,12 +253,11 @@ int stfs_file_alloc(struct stfs_view *view, uint64_t ino, struct stfs_file **ret
 
 static void attach_source(struct stfs_file *file, const struct stfs_view *view, const struct stfs_place *place)
 {
-	uint32_t entry = view->tree.nodes[place->node].entry;
-	const struct stfs_tensor *tensor = stfs_model_tensor(view->model, entry);
+	struct stfs_run run = stfs_view_run(view->model, view->tree.nodes[place->node].entry);
 
-	file->source = stfs_snapshot_ref(stfs_model_file(view->model, entry));
-	file->begin = stfs_model_offset(view->model, entry);
-	file->size = tensor->end - tensor->begin;
+	file->source = stfs_snapshot_ref(run.file);
+	file->begin = run.begin;
+	file->size = run.size;
 }
 
 /* Fills in where the bytes of `place` are. Called with the tree locked. */

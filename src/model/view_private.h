@@ -140,6 +140,15 @@ uint32_t stfs_view_walk_name(const struct stfs_view *view, uint32_t dir, struct 
 /* The tensor of a node that has one. */
 const struct stfs_tensor *stfs_view_tensor(const struct stfs_view *view, uint32_t node);
 
+/* Where the bytes of a tensor of the model are. */
+static inline struct stfs_run stfs_view_run(const struct stfs_model *model, uint32_t entry)
+{
+	const struct stfs_tensor *tensor = stfs_model_tensor(model, entry);
+
+	return (struct stfs_run){ stfs_model_file(model, entry), stfs_model_offset(model, entry),
+				  tensor->end - tensor->begin };
+}
+
 /* The content of a file node. */
 static inline struct stfs_content *stfs_view_content(const struct stfs_view *view, uint32_t node)
 {

@@ -232,12 +232,7 @@ static int prepare(struct publishing *publishing, const struct stfs_changes *cha
 /* The bytes of an edited tensor are now those of the new model. */
 static void rebase_data(struct publishing *publishing, uint32_t dir, uint32_t entry)
 {
-	const struct stfs_tensor *tensor = stfs_model_tensor(publishing->model, entry);
-	struct stfs_run run = {
-		stfs_model_file(publishing->model, entry),
-		stfs_model_offset(publishing->model, entry),
-		tensor->end - tensor->begin,
-	};
+	struct stfs_run run = stfs_view_run(publishing->model, entry);
 	uint32_t data = stfs_view_role_node(publishing->view, dir, STFS_ROLE_DATA);
 
 	/* Made by hand: from now on the model would show its own as well. */
