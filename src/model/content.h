@@ -110,9 +110,10 @@ uint64_t stfs_content_changed_bytes(struct stfs_content *content);
 const char *stfs_content_damage(struct stfs_content *content);
 
 /*
- * Tells where bytes from `offset` on are: up to `max` extents for at most `size` bytes, cut at the end of the file; fewer bytes
- * are covered when `max` is reached. They live as long as `lease`, and until it is used for another call. The model file's identity is checked first. Returns the number of
- * extents, -EIO (the source changed: `diag` says how, *ret_first as stfs_snapshot_check) or -ENOMEM.
+ * Tells where bytes from `offset` on are: up to `max` extents for at most `size` bytes, cut at the end of the file; fewer
+ * bytes are covered when `max` is reached. They live as long as `lease`, and until it is used for another call. The model
+ * file's identity is checked first. Returns the number of extents, -EIO (the source changed: `diag` says how, *ret_first
+ * as stfs_snapshot_check) or -ENOMEM.
  */
 int stfs_content_map(struct stfs_content *content, uint64_t offset, size_t size, struct stfs_lease *lease,
 		     struct stfs_extent *ret, int max, struct stfs_diag *diag, bool *ret_first);

@@ -39,9 +39,9 @@ struct stfs_snapshot;
 /*
  * Opens `name` relative to `dir_fd` (AT_FDCWD allowed; a final symlink is followed), demands a regular file, reads and
  * validates the header, and maps the file unless pread is asked for. `flags` are those of stfs_header_parse. Findings go
- * to `report`, whose `file` is set to `shown` (borrowed, must outlive the report). Returns 0, -EBADMSG for a file that breaks the format, -EFBIG over our
- * limits, or the errno of the call that failed (then also said in `report` as a violation). The caller owns one
- * reference on *ret.
+ * to `report`, whose `file` is set to `shown` (borrowed, must outlive the report). Returns 0, -EBADMSG for a file that
+ * breaks the format, -EFBIG over our limits, or the errno of the call that failed (then also said in `report` as a
+ * violation). The caller owns one reference on *ret.
  */
 int stfs_snapshot_open(int dir_fd, const char *name, const char *shown, unsigned flags, enum stfs_io io,
 		       struct stfs_report *report, struct stfs_snapshot **ret);

@@ -75,7 +75,7 @@ enum stfs_role {
 };
 
 /*
- * Lock order: commit_lock, tree_lock, one content's lock, the journal's; `lock` is a leaf. No lock is held while the model
+ * Lock order: tree_lock, one content's lock, the journal's; `lock` is a leaf. No lock is held while the model
  * file is read for a reply, nor while a watcher is told.
  */
 struct stfs_view {
