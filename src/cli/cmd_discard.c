@@ -38,7 +38,9 @@ static int discard_path(struct stfs_view *view, struct stfs_slice path)
 {
 	int r = stfs_view_discard(view, path, NULL);
 
-	return r < 0 || stfs_slice_starts(path, "__metadata__") ? r : stfs_walk_prune(view, stfs_walk_above(path));
+	return r < 0 || stfs_walk_is_above(stfs_slice_of("__metadata__"), path) ?
+		       r :
+		       stfs_walk_prune(view, stfs_walk_above(path));
 }
 
 /* Drops what an operand picks among the tensors there are. */

@@ -43,6 +43,11 @@ unstaged m.safetensors
 code 0 discard m.safetensors
 cmp -s m.safetensors small.safetensors || fail "the model was changed"
 
+# What was made for a tensor goes with it, whatever that is called.
+code 0 put m.safetensors __metadata__x.y.w eight.bin --dtype U8 --shape 8
+code 0 discard m.safetensors __metadata__x.y.w
+unstaged m.safetensors
+
 # What was renamed has its name back, however the change is named; unless somebody else has it by now.
 code 0 mv m.safetensors model net
 code 0 mv m.safetensors empty void
