@@ -12,11 +12,17 @@ void stfs_idmap_fini(struct stfs_idmap *map)
 	*map = (struct stfs_idmap){ 0 };
 }
 
+/* n_slots is a power of two. */
+static size_t home_slot(const struct stfs_idmap *map, size_t n_slots, uint64_t id)
+{
+	return stfs_hash(map->key, &id, sizeof(id)) & (n_slots - 1);
+}
+
 /* The slot that holds `id`, or the free one where it would go. */
 static struct stfs_idmap_slot *seek(const struct stfs_idmap *map, struct stfs_idmap_slot *slots, size_t n_slots,
 				    uint64_t id)
 {
-	size_t i = stfs_hash(map->key, &id, sizeof(id)) & (n_slots - 1);
+	size_t i = home_slot(map, n_slots, id);
 
 	while (slots[i].value && slots[i].id != id)
 		i = (i + 1) & (n_slots - 1);
@@ -61,4 +67,31 @@ int stfs_idmap_put(struct stfs_idmap *map, uint64_t id, void *value)
 	map->n += !slot->value;
 	*slot = (struct stfs_idmap_slot){ id, value };
 	return 0;
+}
+
+/* Frees slot `hole` and moves up whoever stood behind it because of it, so that no search stops too early. */
+static void free_slot(struct stfs_idmap *map, size_t hole)
+{
+	size_t mask = map->n_slots - 1;
+
+	for (size_t i = (hole + 1) & mask; map->slots[i].value; i = (i + 1) & mask) {
+		size_t home = home_slot(map, map->n_slots, map->slots[i].id);
+
+		if (((i - home) & mask) < ((i - hole) & mask))
+			continue;
+		map->slots[hole] = map->slots[i];
+		hole = i;
+	}
+	map->slots[hole] = (struct stfs_idmap_slot){ 0 };
+	map->n--;
+}
+
+void *stfs_idmap_take(struct stfs_idmap *map, uint64_t id)
+{
+	struct stfs_idmap_slot *slot = map->n ? seek(map, map->slots, map->n_slots, id) : NULL;
+	void *value = slot ? slot->value : NULL;
+
+	if (value)
+		free_slot(map, (size_t)(slot - map->slots));
+	return value;
 }

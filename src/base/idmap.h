@@ -26,5 +26,8 @@ void stfs_idmap_fini(struct stfs_idmap *map);
 /* What `id` stands for, or NULL. */
 void *stfs_idmap_get(const struct stfs_idmap *map, uint64_t id);
 
+/* Takes out what `id` stands for and returns it, or NULL. */
+void *stfs_idmap_take(struct stfs_idmap *map, uint64_t id);
+
 /* Lets `id` stand for `value`, which is not NULL, from now on. Returns 0, or -ENOMEM with the map as it was. */
 int stfs_idmap_put(struct stfs_idmap *map, uint64_t id, void *value) STFS_MUST_CHECK;

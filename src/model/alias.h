@@ -5,25 +5,21 @@
  */
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
-#include "hash.h"
+#include "idmap.h"
 #include "macros.h"
 
 /* A symlink in directory `dir` to `node`; both are ids of the tree. */
 struct stfs_alias {
-	uint64_t id; /* its own number; never 0 */
 	uint64_t dir;
 	uint64_t node;
 	uint64_t count; /* lookups not yet forgotten */
 };
 
-/* Embedded; not locked. All zero but for `key` is an empty table. */
+/* Embedded; not locked. All zero is an empty table. */
 struct stfs_aliases {
-	struct stfs_alias *slots; /* open addressing, id 0 is free */
-	size_t n, n_slots;
-	struct stfs_hash_key key;
+	struct stfs_idmap by_id; /* of struct stfs_alias, heap */
 };
 
 /* Releases the memory. */
@@ -32,7 +28,7 @@ void stfs_aliases_fini(struct stfs_aliases *aliases);
 /* Counts one lookup of the symlink in `dir` to `node`, making it when there is none. Returns 0 or -ENOMEM. */
 int stfs_aliases_take(struct stfs_aliases *aliases, uint64_t dir, uint64_t node, uint64_t *ret_id) STFS_MUST_CHECK;
 
-/* The symlink of that number, or NULL; valid until the next take or drop. */
+/* The symlink of that number, or NULL; valid until it is dropped. */
 const struct stfs_alias *stfs_aliases_find(const struct stfs_aliases *aliases, uint64_t id);
 
 /* Takes `n` lookups back; does nothing for an unknown number. */

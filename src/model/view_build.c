@@ -158,9 +158,8 @@ int stfs_view_new(struct stfs_model *model, const struct stfs_view_options *opti
 	view->model = stfs_steal(owned);
 	view->options = *options;
 	view->log = log;
-	view->aliases.key = stfs_hash_key_random();
 	/* Anywhere: a number that the journal brings back must not be given again when its file is removed while open. */
-	view->next_id = view->aliases.key.k1;
+	view->next_id = stfs_hash_key_random().k1;
 	judge_whole(view);
 	r = stfs_view_keep_mtimes(view->model, NULL, NULL, &view->file_mtimes);
 	if (r == 0)
