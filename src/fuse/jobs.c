@@ -80,7 +80,8 @@ static int describe_commit(struct stfs_buf *text, const struct stfs_commit_resul
 		r = stfs_buf_printf(text, " in %.2f s\n", result->seconds);
 	if (r == 0 && result->link_replaced)
 		r = stfs_buf_append_str(
-			text, "its link into a cache is a file of its own now, and the cached file was not touched\n");
+			text, "its link into a cache is a file of its own now, and the cached file was not touched "
+			      "(--output PATH leaves both alone)\n");
 	if (r == 0 && result->not_durable)
 		r = stfs_buf_append_str(
 			text, "warning: the folder could not be synced; a power cut now may undo the commit\n");

@@ -140,7 +140,7 @@ mkdir -p hub/blobs hub/snapshots
 mv keep.safetensors hub/blobs/0123
 ln -s ../blobs/0123 hub/snapshots/model.safetensors
 code 0 set-metadata --commit hub/snapshots/model.safetensors format=tf
-has out "the cached file was not touched"
+has out "the cached file was not touched (--output PATH leaves both alone)"
 cmp -s hub/blobs/0123 small.safetensors || fail "the blob was written"
 [ -f hub/snapshots/model.safetensors ] && [ ! -L hub/snapshots/model.safetensors ] || fail "the link is there"
 witness "the link replaced" <<'END'
