@@ -118,6 +118,39 @@ START_TEST(a_new_tensor_goes_to_its_siblings)
 }
 END_TEST
 
+START_TEST(a_new_tensor_without_siblings_goes_to_the_last)
+{
+	edit_mkdir(view, "new");
+	edit_put(view, "new/dtype", "U8");
+	edit_put(view, "new/shape", "3");
+	edit_put(view, "new/data", "abc");
+	commit(view);
+	expect_written("3i");
+	want_old(&wanted, 0, 64);
+	want_bytes(&wanted, "abc", 3);
+	expect_file(SHARD_3,
+		    "{" PT ",\"head\":{\"dtype\":\"U8\",\"shape\":[64],\"data_offsets\":[0,64]},"
+		    "\"new\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[64,67]}}",
+		    &wanted);
+}
+END_TEST
+
+/* A total that the index does not have is not made up. */
+START_TEST(totals_that_are_not_there_stay_away)
+{
+	stfs_view_free(view);
+	file_put(INDEX,
+		 "{\"metadata\": {\"total_size\": 1}, \"weight_map\": {\"head\": \"" SHARD_3 "\", \"l0.b\": \"" SHARD_1
+		 "\", \"l0.w\": \"" SHARD_1 "\", \"l1.b\": \"" SHARD_2 "\", \"l1.w\": \"" SHARD_2 "\"}}");
+	view = editing("");
+	edit_mv(view, "head", "top");
+	commit(view);
+	expect_index("{\n  \"metadata\": {\n    \"total_size\": 2084\n  },\n  \"weight_map\": {\n"
+		     "    \"l0.b\": \"" SHARD_1 "\",\n    \"l0.w\": \"" SHARD_1 "\",\n    \"l1.b\": \"" SHARD_2 "\",\n"
+		     "    \"l1.w\": \"" SHARD_2 "\",\n    \"top\": \"" SHARD_3 "\"\n  }\n}\n");
+}
+END_TEST
+
 START_TEST(a_shard_without_tensors_goes)
 {
 	edit_rm_tensor(view, "l1/w");
@@ -338,6 +371,8 @@ int main(void)
 	tcase_add_test(tcase, only_the_changed_shard_is_written);
 	tcase_add_test(tcase, a_rename_is_in_the_index);
 	tcase_add_test(tcase, a_new_tensor_goes_to_its_siblings);
+	tcase_add_test(tcase, a_new_tensor_without_siblings_goes_to_the_last);
+	tcase_add_test(tcase, totals_that_are_not_there_stay_away);
 	tcase_add_test(tcase, a_shard_without_tensors_goes);
 	tcase_add_test(tcase, a_model_without_tensors_is_refused);
 	tcase_add_test(tcase, several_shards_at_once);
