@@ -110,3 +110,25 @@ echo commit >m/.safetensors/commit || fail "$(cat m/.safetensors/result)"
 meant disk/m.safetensors <<<'meta["note"] = "small"'
 "$STFS" umount m
 umount disk
+
+# A disk that is full from the beginning: the mount shows the model, and the first edit fails with a line in the log.
+mount -t tmpfs -o size=8M,nr_inodes=20,mode=700 none disk
+cp old.safetensors disk/m.safetensors
+for full in bytes files; do
+	if [ $full = bytes ]; then fill; else rm disk/filling && touch disk/{1..20} 2>/dev/null || true; fi
+	start disk/m.safetensors m
+	no_space bash -c 'echo x >m/__metadata__/note'
+	no_space mv m/model m/moved
+	said=$(grep -c 'nothing can be edited: the staging area .* cannot be made: No space left on device' "$LOG") || true
+	[ "$said" = 1 ] || fail "a disk that is full of $full: the log says $(cat "$LOG")"
+	[ "$(cat m/__metadata__/note)" = "hello world" ] && [ -e m/model ] || fail "a refused edit is shown"
+	[ ! -e disk/.m.safetensors.stage ] || fail "left: disk/.m.safetensors.stage"
+	stop m
+done
+find disk -name "[0-9]*" -delete
+start disk/m.safetensors m
+echo room >m/__metadata__/note || fail "there is room again"
+echo commit >m/.safetensors/commit || fail "$(cat m/.safetensors/result)"
+meant disk/m.safetensors <<<'meta["note"] = "room"'
+stop m
+umount disk
