@@ -132,3 +132,35 @@ echo commit >m/.safetensors/commit || fail "$(cat m/.safetensors/result)"
 meant disk/m.safetensors <<<'meta["note"] = "room"'
 stop m
 umount disk
+
+# A disk that fails: write() and fsync() say so, what was there stays, and nothing is wrong once it works again.
+if ! command -v strace >/dev/null; then
+	echo "not tried: strace is not installed"
+	exit 0
+fi
+# failing CALLS COMMAND...: these calls of the daemon fail meanwhile.
+failing() {
+	local calls=$1 code=0 tracer
+	shift
+	strace -f -qq -o /dev/null -e trace="$calls" -e inject="$calls":error=EIO -p "$DAEMON" 2>.log/strace &
+	tracer=$!
+	until_true 100 is_traced || fail "the daemon cannot be traced: $(cat .log/strace)"
+	"$@" 2>err || code=$?
+	kill $tracer
+	wait $tracer || true
+	[ $code != 0 ] && grep -q "Input/output error" err || fail "$calls fail, and $* says: $(cat err)"
+}
+is_traced() {
+	! grep -qx "TracerPid:	0" /proc/"$DAEMON"/task/*/status
+}
+cp old.safetensors m.safetensors
+start m.safetensors m
+echo before >m/__metadata__/note
+failing pwrite64 dd if=/dev/zero of=m/model/a/b/data bs=5 count=1 conv=notrunc status=none
+failing pwrite64 sh -c 'echo lost >m/__metadata__/format'
+failing pwrite64 mv m/model/a m/moved
+[ "$(cat m/__metadata__/note)" = before ] && [ "$(cat m/model/a/b/data)" = bytes ] || fail "a write that failed changed something"
+head -c 3000000 /dev/urandom >outside
+failing fsync,fdatasync dd if=outside of=m/model/big/data bs=1M conv=notrunc,fsync status=none
+cmp m/model/big/data outside || fail "what write() took is gone after a failed fsync()"
+stop m
