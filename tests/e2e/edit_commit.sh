@@ -67,7 +67,16 @@ refused 'no tensor can be called __metadata__'
 rm -r m/%5F_metadata__
 touch -d 2001-01-01 m.safetensors
 echo more >m/__metadata__/note
-refused .
+refused 'm\.safetensors.* was written to'
+"$PYTHON" - <<-'END'
+	import errno, os
+	fd = os.open("m/.safetensors/commit", os.O_WRONLY)
+	try:
+	    os.write(fd, b"commit\n")
+	    raise SystemExit("a commit over a file of somebody else")
+	except OSError as error:
+	    assert error.errno == errno.ESTALE, error
+END
 "$STFS" umount m
 rm -r .m.safetensors.stage
 

@@ -235,7 +235,8 @@ cp -r $STAGE kept
 mkdir before
 cp -p m.safetensors before/
 touch -d '2001-01-01' m.safetensors
-expect 0 "$WARN.*edits for another version of .* wait in .*; nothing is lost: .*" "$STFS" m.safetensors m
+expect 0 "$WARN.*edits for another version of .* wait in .*; nothing is lost: .*'safetensorsfs discard .*' drops them, 'safetensorsfs commit .*--output .*" \
+	"$STFS" m.safetensors m
 [ "$(cat m/__metadata__/note)" = "hello world" ] || fail "edits for another version are shown"
 (echo x >m/__metadata__/note) 2>/dev/null && fail "a mount with edits for another version is writable"
 "$STFS" umount m
