@@ -89,6 +89,46 @@ meant m.safetensors <<-'END'
 END
 "$STFS" umount other
 
+# Whole modules from one mount to another and back, whatever the layout of the other.
+came=(model/a/w model/a/b model/big model/scale)
+for layout in "" "-o flat"; do
+	begin
+	cp old.safetensors other.safetensors
+	mount_it other.safetensors other $layout
+	if [ -z "$layout" ]; then
+		mkdir other/came
+		quiet cp -r m/model other/came/
+		quiet mv m/model/a other/came/moved
+	else
+		for path in "${came[@]}"; do quiet cp -r m/$path other/came.${path//\//.}; done
+		for name in w b; do quiet mv m/model/a/$name other/came.moved.$name; done
+		quiet rmdir m/model/a
+	fi
+	expect 0 "" "$STFS" commit -q other
+	"$PYTHON" "$HERE/edited.py" old.safetensors other.safetensors <<-'END' || fail "modules of another mount"
+		for name in list(t):
+		    if name.startswith("model."):
+		        put("came." + name, *t[name][1:])
+		put("came.moved.w", *t["model.a.w"][1:])
+		put("came.moved.b", *t["model.a.b"][1:])
+	END
+	if [ -z "$layout" ]; then
+		quiet mv other/came/moved m/model/back
+	else
+		mkdir m/model/back
+		for name in w b; do quiet mv other/came.moved.$name m/model/back/$name; done
+	fi
+	commit
+	meant <<-'END'
+		put("model.back.w", *take("model.a.w")[1:])
+		put("model.back.b", *take("model.a.b")[1:])
+	END
+	expect 0 "" "$STFS" commit -q other
+	! "$STFS" ls other.safetensors | grep moved || fail "mv to another mount left something behind"
+	finish
+	"$STFS" umount other
+done
+
 # mv: a module, a tensor, over, from outside, backups.
 begin
 quiet mv m/model/a m/model/z
@@ -150,8 +190,7 @@ finish
 begin
 quiet dd if=/dev/zero of=m/model/big/data bs=1 count=7 seek=1000003 conv=notrunc status=none
 quiet dd if=/dev/zero of=m/model/a/w/data bs=4 count=1 seek=23 conv=notrunc,fsync status=none
-echo via tee | tee $M/note >/dev/null
-echo and more | tee -a $M/note >/dev/null
+quiet sh -c 'echo via tee | tee $1 >/dev/null; echo and more | tee -a $1 >/dev/null' sh $M/note
 quiet truncate -s 2000000 m/model/big/data
 echo 2000000 >m/model/big/shape
 quiet touch m/lm_head/weight/data $M/format
@@ -226,14 +265,14 @@ if has patch; then
 		-hello world
 		+patched world
 	END
-	patch -s -p0 <p || fail "patch"
+	quiet patch -s -p0 -i p
 	commit
 	meant <<<'meta["note"] = "patched world"'
 	finish
 fi
 if has sponge; then
 	begin
-	sed s/hello/soaked/ $M/note | sponge $M/note || fail "sponge"
+	quiet sh -c 'sed s/hello/soaked/ $1 | sponge $1' sh $M/note
 	commit
 	meant <<<'meta["note"] = "soaked world"'
 	finish
@@ -255,8 +294,8 @@ meant <<<'put("model.a.b", data=b"ABCDE")'
 finish
 if has tar; then
 	begin
-	tar -cf whole.tar -C m . || fail "tar -c"
-	tar -cSf sparse.tar -C m model || fail "tar -cS"
+	quiet tar -cf whole.tar -C m .
+	quiet tar -cSf sparse.tar -C m model
 	mkdir out
 	tar -xf sparse.tar -C out
 	quiet diff -r out/model m/model
@@ -310,7 +349,7 @@ if has git; then
 	echo 24 >m/model/a/w/shape
 	commit
 	[ "$(mygit status --short -uno | wc -l)" = 2 ] || fail "git sees: $(mygit status --short -uno)"
-	(cd m && mygit checkout -q -- __metadata__/note model/a/w/shape) || fail "git checkout"
+	quiet mygit -C m checkout -q -- __metadata__/note model/a/w/shape
 	commit
 	meant </dev/null
 	finish
