@@ -28,7 +28,7 @@ grep -qx 'm.safetensors: would write 1 file, 3.2 MB' out || fail "dry run: $(cat
 mkdir -p sub/dir
 chmod 640 m.safetensors
 code 0 commit sub/dir/../../m.safetensors
-grep -qE '^sub/dir/../../m.safetensors: wrote 1 file, 3.2 MB \(([0-9.]+ k?M?B (cloned|copied in the kernel|copied|left as holes)(, )?)+\) in [0-9]+\.[0-9]+ s$' out || fail "the line: $(cat out)"
+grep -qE "^sub/dir/../../m.safetensors: wrote 1 file, 3.2 MB \($ways\) in [0-9]+\.[0-9]+ s\$" out || fail "the line: $(cat out)"
 [ "$(stat -c %a m.safetensors)" = 640 ] || fail "the mode was not kept"
 unstaged m.safetensors
 [ -z "$(find . -name '*stfs-commit*')" ] || fail "temporary files"

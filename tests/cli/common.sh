@@ -14,6 +14,9 @@ program=$(realpath "$1")
 models=$(mktemp -d)
 trap 'rm -rf "$models"' EXIT
 failures=0
+# How bytes may have got into a new file, as the line about a commit says it.
+# shellcheck disable=SC2034
+ways='([0-9.]+ [kM]?B (cloned|copied in the kernel|copied|left as holes)(, )?)+'
 
 python3 "$here/model.py" make "$models" || exit 1
 cd "$models" || exit 1

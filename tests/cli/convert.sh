@@ -4,7 +4,7 @@
 . "$(dirname "$0")/common.sh"
 
 code 0 convert small.safetensors copy.safetensors
-grep -qE '^copy.safetensors: wrote 1 file, 3.2 MB \(([0-9.]+ k?M?B (cloned|copied in the kernel|copied|left as holes)(, )?)+\) in [0-9]+\.[0-9]+ s$' out || fail "the line: $(cat out)"
+grep -qE "^copy.safetensors: wrote 1 file, 3.2 MB \($ways\) in [0-9]+\.[0-9]+ s\$" out || fail "the line: $(cat out)"
 witness "a copy" <<'END'
 old, new = read("small.safetensors"), committed("copy.safetensors")
 assert list(new.tensors.items()) == list(old.tensors.items()) and new.metadata == old.metadata
