@@ -30,6 +30,13 @@ code 0 convert --sort -o format=pt odd.safetensors sorted.safetensors
 witness "--sort and format=pt" <<'END'
 assert committed("sorted.safetensors").metadata == {"format": "pt"}
 END
+code 0 convert --sort small.safetensors order.safetensors
+witness "the reference's order" <<'END'
+import refwriter
+model = read("small.safetensors")
+refwriter.write("want.safetensors", [refwriter.Tensor(n, *t) for n, t in model.tensors.items()], model.metadata)
+assert open("want.safetensors", "rb").read() == open("order.safetensors", "rb").read()
+END
 code 0 convert shards again
 witness "the same shards" <<'END'
 assert read("again") == read("shards") and sorted(os.listdir("again")) == sorted(os.listdir("shards"))

@@ -46,6 +46,9 @@ expect 0 "" "$STFS" commit --max-shard-size 100KB --output shards/ m
 [ -f shards/model.safetensors.index.json ] || fail "no shards: $(ls shards)"
 cmp model.safetensors old.safetensors
 "$STFS" status m | cmp - status
+"$STFS" convert -q --sort "a new.safetensors" order.safetensors
+! cmp -s order.safetensors "a new.safetensors" || fail "the order was the reference's already"
+cmp order.safetensors sorted.safetensors || fail "--sort by a mount"
 "$STFS" check -q "a new.safetensors" sorted.safetensors shards unstaged.safetensors
 "$PYTHON" - <<'END'
 import errno, os
