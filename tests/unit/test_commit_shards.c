@@ -210,6 +210,46 @@ START_TEST(several_shards_at_once)
 }
 END_TEST
 
+static struct {
+	unsigned n, index_at; /* how many files took their names, and the index as which of them */
+} renamed;
+
+static int watch_rename(void *user, int old_dir, const char *old_name, int new_dir, const char *new_name,
+			unsigned flags)
+{
+	const struct stfs_os *real = stfs_os_real();
+
+	(void)user;
+	if (strstr(new_name, ".safetensors"))
+		renamed.n++;
+	if (strcmp(new_name, INDEX) == 0)
+		renamed.index_at = renamed.n;
+	return real->renameat2(real->user, old_dir, old_name, new_dir, new_name, flags);
+}
+
+/* Whoever follows the index finds all that it lists, also half-way. */
+START_TEST(the_index_comes_last)
+{
+	struct stfs_os os = *stfs_os_real();
+	struct said said;
+
+	stfs_view_free(view);
+	os.renameat2 = watch_rename;
+	said_init(&said);
+	ck_assert_int_eq(editing_open("", &os, &said, &view), 0);
+	edit_put(view, "l0/b/data", "0123456789");
+	edit_mv(view, "l1", "m");
+	edit_mv(view, "head", "top");
+	renamed.n = 0;
+	commit(view);
+	expect_written("123i");
+	ck_assert_uint_eq(renamed.n, 4);
+	ck_assert_uint_eq(renamed.index_at, 4);
+	stfs_view_free(view);
+	view = NULL; /* it used this system */
+}
+END_TEST
+
 static void refused_stale(const char *words)
 {
 	struct stfs_commit_options options = { 0 };
@@ -376,6 +416,7 @@ int main(void)
 	tcase_add_test(tcase, a_shard_without_tensors_goes);
 	tcase_add_test(tcase, a_model_without_tensors_is_refused);
 	tcase_add_test(tcase, several_shards_at_once);
+	tcase_add_test(tcase, the_index_comes_last);
 	tcase_add_test(tcase, another_index_is_stale);
 	tcase_add_test(tcase, another_shard_is_stale);
 	tcase_add_test(tcase, sorting_rewrites_all);
