@@ -246,7 +246,8 @@ echo commit >$C/commit || fail "$(cat $C/result)"
 [ "$(awk -F '\t' '$1 == "model.a.more" { print $5 }' $C/tensors.tsv)" = "$first" ] || fail "a new tensor is not with its sibling"
 "$STFS" umount m
 "$PYTHON" - <<-'END'
-	from edited import load
+	from edited import check_layout, check_official, files_of, load
+	from refwriter import read
 	want, meta = load("old")
 	want["model.a.b"] = want["model.a.b"]._replace(data=b"54321")
 	want["head.weight"] = want.pop("lm_head.weight")._replace(name="head.weight")
@@ -255,6 +256,10 @@ echo commit >$C/commit || fail "$(cat $C/result)"
 	more = got.pop("model.a.more")
 	assert (more.dtype, more.shape, more.data) == ("U8", [3], b"xyz")
 	assert got == want and got_meta == meta, "the sharded model is not what was meant"
+	got["model.a.more"] = more
+	for path in files_of("set"):
+	    check_layout(path)
+	    check_official(path, got, read(path)[1])
 	import json
 	index = json.load(open("set/model.safetensors.index.json"))
 	assert set(index["weight_map"]) == set(want) | {"model.a.more"}
