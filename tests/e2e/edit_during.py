@@ -215,6 +215,27 @@ def interrupted(n):
     return True
 
 
+def bar():
+    """The command for a mount shows on a terminal how far it is, when that takes a while."""
+    write(mount + "/__metadata__/note", b"bar")
+    ours, theirs = os.openpty()
+    began = time.monotonic()
+    child = subprocess.Popen([program, "commit", mount], stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 65536):
+            shown += part
+    except OSError:  # the other side is closed
+        pass
+    assert child.wait() == 0, shown
+    os.close(ours)
+    if time.monotonic() - began > 1.5:
+        assert b" GB  " in shown and b"/s  " in shown and b" left" in shown, shown
+    else:
+        print("no bar is looked at: the commit was over at once")
+
+
 def daemons():
     """The daemon of our mount, by its executable and the tag of this test."""
     found = []
@@ -264,6 +285,7 @@ def killed(n):
 start()
 tries(edits)
 run("sh", "-c", "rm -r %s/dir*" % mount)
+bar()
 for what in two_at_once, interrupted, terminated, killed:
     tries(what)
 stop()
