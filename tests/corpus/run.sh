@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes the corpus anew and asks about it: the program (verdicts BINARY), or the official library (official).
+# Or holds the program to its bounds (bounds BINARY).
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,6 +11,8 @@ if ! command -v "$python" >/dev/null; then
 	echo "skip: $python, which makes the corpus, is not here"
 	exit 77
 fi
+
+[ "$1" != bounds ] || exec "$python" "$here/bounds.py" "$2"
 
 corpus=$(mktemp -d "${TMPDIR:-/tmp}/stfs-corpus.XXXXXX")
 trap 'rm -rf "$corpus"' EXIT
