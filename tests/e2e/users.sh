@@ -19,6 +19,13 @@ mount_it model.safetensors m
 as_nobody cat m/$DATA >/dev/null 2>&1 && fail "another user is let in"
 "$STFS" umount m
 
+# The owner is the source's, not whoever mounted it.
+chown 1234:5678 model.safetensors
+mount_it model.safetensors m
+[ -z "$(find m '(' ! -uid 1234 -o ! -gid 5678 ')')" ] || fail "owner: $(stat -c %u:%g m/$DATA)"
+"$STFS" umount m
+chown 0:0 model.safetensors
+
 # allow_other opens the door, and the modes still hold.
 mount_it model.safetensors m -o allow_other
 as_nobody cat m/$DATA >/dev/null 2>&1 && fail "another user reads what the source does not let him read"
