@@ -5,6 +5,7 @@
 need_python
 cp "$MODEL" model.safetensors
 DATA=model/embed_tokens/weight/data
+NORM=model/norm/weight/data
 
 gone() {
 	until_true 100 no_daemons || fail "$1: the daemon lives on"
@@ -90,6 +91,16 @@ fi
 all_stopped() {
 	! grep -h '^State:' /proc/"$DAEMON"/task/*/status | grep -qv 'T (stopped)'
 }
+# Names and attributes that a listing brought are the kernel's to keep in a read-only mount: nobody is asked again.
+start model.safetensors m -o ro
+ls m/model/norm/weight m/model/norm m/model m >/dev/null
+sleep 1.5
+kill -STOP "$DAEMON"
+until_true 50 all_stopped || fail "SIGSTOP: the daemon goes on"
+timeout 10 test -s m/$NORM || fail "the kernel asks again for what it was told"
+kill -CONT "$DAEMON"
+stop m
+
 start model.safetensors m
 kill -STOP "$DAEMON"
 until_true 50 all_stopped || fail "SIGSTOP: the daemon goes on"
