@@ -29,6 +29,24 @@ finish() {
 	"$STFS" umount outer || fail "umount of the outer mount"
 }
 
+# is_mapped FILE: the daemon has it in its address space.
+is_mapped() {
+	grep -qF " $T/$1" "/proc/$DAEMON/maps"
+}
+
+# A source that a server may take away is not mapped unless one says so; another is, unless one says not.
+for case in "no outer/inner/data ro" "yes outer/inner/data io=map" "yes outer.safetensors ro" "no outer.safetensors io=pread"; do
+	read -r want source options <<<"$case"
+	cp made outer.safetensors
+	mount_it outer.safetensors outer
+	start "$source" m -o "$options"
+	got=no
+	! is_mapped "$source" || got=yes
+	[ $got = "$want" ] || fail "mapped: $got, not $want: $source -o $options"
+	stop m
+	"$STFS" umount outer
+done
+
 for options in io=map io=pread; do
 	begin $options
 	"$PYTHON" "$HERE/changed.py" m inner whole || fail "nested mounts"
