@@ -24,6 +24,10 @@ for dir in a a/model a/model/layers; do
 	[ "$(stat -c %h $dir)" = $((2 + $(find $dir -mindepth 1 -maxdepth 1 -type d | wc -l))) ] || fail "links of $dir"
 done
 
+# The kernel reads ahead by a MiB where we may say so.
+ahead=/sys/class/bdi/$(mountpoint -d a)/read_ahead_kb
+[ ! -w "$ahead" ] || [ "$(cat "$ahead")" -ge 1024 ] || fail "readahead: $(cat "$ahead") KiB"
+
 # du and df count the bytes.
 bytes=$(find a -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')
 [ "$(du -sb --apparent-size a | cut -f1)" -ge "$bytes" ] || fail "du -b"
