@@ -175,6 +175,8 @@ START_TEST(test_several_indexes)
 	expect(NULL, false, 0, "a b c", "the plain index \"model.safetensors.index.json\" is taken");
 	make_index("other.safetensors.index.json");
 	expect(NULL, false, -EBADMSG, "", "several models in one directory");
+	ck_assert_ptr_nonnull(strstr(findings.text, "\"model.safetensors.index.json\""));
+	ck_assert_ptr_nonnull(strstr(findings.text, "\"other.safetensors.index.json\""));
 	unlink(fixture_path("other.safetensors.index.json"));
 	make_index("model.safetensors.index.bf16.json");
 	unlink(fixture_path(INDEX));
