@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes the corpus anew and asks about it: the program (verdicts BINARY), or the official library (official).
-# Or holds the program to its bounds (bounds BINARY).
+# Or holds the program to its bounds (bounds BINARY), or the small model to the script that makes it (tiny).
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +12,13 @@ if ! command -v "$python" >/dev/null; then
 	exit 77
 fi
 
-[ "$1" != bounds ] || exec "$python" "$here/bounds.py" "$2"
+case $1 in
+bounds) exec "$python" "$here/bounds.py" "$2" ;;
+tiny)
+	"$python" "$here/../models/make_tiny_llama.py" /dev/stdout | cmp - "$here/../models/tiny-llama.safetensors"
+	exit
+	;;
+esac
 
 corpus=$(mktemp -d "${TMPDIR:-/tmp}/stfs-corpus.XXXXXX")
 trap 'rm -rf "$corpus"' EXIT
