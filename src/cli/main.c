@@ -70,6 +70,8 @@ static int run_command(const struct stfs_command *command, int argc, char **argv
 	/* Not -h: it is an option of some commands. */
 	if (argc > 1 && strcmp(argv[1], "--help") == 0)
 		return stfs_print_command_help(command);
+	if (argc > 1 && strcmp(argv[1], "--version") == 0)
+		return print_version();
 	return command->run(argc, argv);
 }
 

@@ -35,6 +35,8 @@ done
 code 2 ls -o stage=x small.safetensors
 code 2 mv -o stage= small.safetensors a b
 code 2 commit -o format=tf small.safetensors
+code 0 --version
+cp out version
 for command in ls info cat check $edits; do
 	code 0 "$command" --help
 	has out "Usage: safetensorsfs $command"
@@ -44,6 +46,8 @@ for command in ls info cat check $edits; do
 	same want out "help at the end"
 	code 0 help "$command"
 	same want out "help of help"
+	code 0 "$command" --version
+	same version out "$command --version"
 	code 2 "$command"
 	has err "Try 'safetensorsfs $command --help'"
 	code 2 "$command" --nonsense small.safetensors

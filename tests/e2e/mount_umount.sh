@@ -132,6 +132,8 @@ for option in flat 'npy=hide|list|off' 'control=hide|list' lax partial index=NAM
 	grep -qF "  $option  " "$T/.log/stdout" || fail "--help does not name $option"
 done
 for command in mount umount ls info cat check; do
+	expect 0 "" "$STFS" $command --version
+	grep -qxE 'safetensorsfs [0-9.]+' "$T/.log/stdout" || fail "$command --version"
 	expect 0 "" "$STFS" help $command
 	grep -q "^Usage: safetensorsfs .*" "$T/.log/stdout" || fail "no usage for $command"
 	grep -q "^  5  *FUSE refused" "$T/.log/stdout" || fail "no exit codes for $command"
