@@ -12,6 +12,7 @@ LAYERS = ["base", "format", "model", "fuse", "cli"]
 QUIET_LAYERS = ["base", "format", "model"]  # a library neither prints nor ends the process
 PRINTS_OR_ENDS = r"v?f?printf|v?dprintf|f?puts|f?putc|putchar|perror|abort|_?_?exit|_Exit|quick_exit"
 BANNED = r"v?sprintf|strcpy|stpcpy|strcat|strncpy|strncat|ato[ifl]|atoll|gets|strtok|alloca"
+VERSIONS = r"\b(FUSE_(MAJOR_|MINOR_)?VERSION|FUSE_MAKE_VERSION|JSON_C_\w*VERSION\w*|fuse_version)\b"
 LINES_MAX = 500
 ONLY_IN = [("fuse", lambda path: path.parts[1] == "fuse"),
            ("json", lambda path: path.as_posix() == "src/format/json_decode.c")]
@@ -84,12 +85,23 @@ class Lint:
         self.check_includes(path, code)
         for name, line in calls(code, BANNED):
             self.breach(path, line, f"calls {name}, which is banned")
+        for match in re.finditer(VERSIONS, code):
+            line = code.count("\n", 0, match.start()) + 1
+            self.breach(path, line, f"asks for {match.group()}: what a library can do is asked of its headers")
         if path.parts[1] in QUIET_LAYERS:
             for name, line in calls(code, PRINTS_OR_ENDS):
                 self.breach(path, line, f"calls {name} in a library layer")
 
+    def check_build(self, path):
+        text = (self.root / path).read_text(encoding="utf-8")
+        for match in re.finditer(r"\b(fuse3|json_c)\.version\(", text):
+            line = text.count("\n", 0, match.start()) + 1
+            self.breach(path, line, f"asks for {match.group()}): what a library can do is asked of its headers")
+
     def run(self):
         self.find_headers()
+        for path in sorted(p.relative_to(self.root) for p in self.root.glob("src/**/meson.build")):
+            self.check_build(path)
         for path in self.files:
             self.check_file(path)
         if not self.files:
