@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes the corpus anew and asks about it: the program (verdicts BINARY), or the official library (official).
-# Or holds the program to its bounds (bounds BINARY), or the small model to the script that makes it (tiny).
+# Or gives the program big hostile headers (hostile BINARY), or holds the small model to the script that makes it (tiny).
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,7 +13,7 @@ if ! command -v "$python" >/dev/null; then
 fi
 
 case $1 in
-bounds) exec "$python" "$here/bounds.py" "$2" ;;
+hostile) exec "$python" "$here/bounds.py" "$2" ;;
 tiny)
 	"$python" "$here/../models/make_tiny_llama.py" /dev/stdout | cmp - "$here/../models/tiny-llama.safetensors"
 	exit
