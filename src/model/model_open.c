@@ -314,19 +314,19 @@ static bool judge_listed(struct joining *joining, const struct stfs_tensor *tens
 	return true;
 }
 
-/* Enters a tensor as the model's, unless one of that name is there. */
-static int add_entry(struct joining *joining, const struct stfs_tensor *tensor, uint32_t file, uint32_t row)
+/* Notes the name of the next entry. Returns 0, -ENOMEM, or -EEXIST after telling that an earlier file has it too. */
+static int note_name(struct joining *joining, const struct stfs_tensor *tensor, uint32_t file)
 {
 	struct stfs_opening *opening = joining->opening;
-	struct stfs_model *model = opening->model;
 	struct stfs_table_items items = { joining->seen, sizeof(*joining->seen) };
-	uint32_t at;
+	uint32_t next = opening->model->n_entries, at;
 	int r;
 
-	if (opening->model->index && !judge_listed(joining, tensor, file))
+	/* In one file no name is there twice: its header was judged. */
+	if (opening->model->n_files == 1)
 		return 0;
-	joining->seen[model->n_entries] = (struct seen){ tensor->name, file };
-	r = stfs_table_insert(&joining->by_name, items, model->n_entries);
+	joining->seen[next] = (struct seen){ tensor->name, file };
+	r = stfs_table_insert(&joining->by_name, items, next);
 	if (r == -EEXIST) {
 		at = stfs_table_find(&joining->by_name, items, tensor->name);
 		stfs_report_add(opening->report, opening->model->index ? STFS_WARNING : STFS_VIOLATION,
@@ -334,10 +334,21 @@ static int add_entry(struct joining *joining, const struct stfs_tensor *tensor, 
 				file_name(joining, joining->seen[at].file), file_name(joining, file),
 				opening->model->index ? ": the first is shown" :
 							": slices or copies are never merged, mount one file");
-		return 0;
 	}
+	return r;
+}
+
+/* Enters a tensor as the model's, unless one of that name is there. */
+static int add_entry(struct joining *joining, const struct stfs_tensor *tensor, uint32_t file, uint32_t row)
+{
+	struct stfs_model *model = joining->opening->model;
+	int r;
+
+	if (model->index && !judge_listed(joining, tensor, file))
+		return 0;
+	r = note_name(joining, tensor, file);
 	if (r < 0)
-		return r;
+		return r == -EEXIST ? 0 : r;
 	model->entries[model->n_entries++] = (struct stfs_entry){ file, row };
 	model->data_size += tensor->end - tensor->begin;
 	return 0;
@@ -405,7 +416,7 @@ static int prepare_joining(struct joining *joining)
 			       STFS_MODEL_TENSORS_MAX);
 		return -EFBIG;
 	}
-	joining->seen = calloc(n + 1, sizeof(*joining->seen));
+	joining->seen = calloc(model->n_files == 1 ? 1 : n + 1, sizeof(*joining->seen));
 	model->entries = calloc(n + 1, sizeof(*model->entries));
 	joining->model_file = calloc(n_index_files + 1, sizeof(*joining->model_file));
 	if (!joining->seen || !model->entries || !joining->model_file)
