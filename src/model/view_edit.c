@@ -51,13 +51,13 @@ int stfs_edit_make_stage(struct stfs_view *view)
 	if (journal && !stfs_journal_is_empty(journal))
 		return 0;
 	r = stfs_stage_create(view->stage);
-	if (r < 0) {
-		report_no_stage(view, r);
-		return r;
+	if (r == 0) {
+		r = stfs_replay_start_journal(view, stfs_stage_journal(view->stage));
+		if (r < 0)
+			stfs_stage_clear(view->stage);
 	}
-	r = stfs_replay_start_journal(view, stfs_stage_journal(view->stage));
 	if (r < 0)
-		stfs_stage_clear(view->stage);
+		report_no_stage(view, r);
 	else
 		atomic_fetch_add(&view->journal_generation, 1);
 	return r;

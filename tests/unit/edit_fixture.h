@@ -12,6 +12,7 @@
 static struct stfs_view *view;
 static enum stfs_layout view_layout;
 static const struct stfs_os *view_os; /* NULL: the real one */
+static struct stfs_log *view_log;     /* NULL: none */
 static const struct stfs_owner owner = { 1000, 1000 };
 
 static inline void open_view(enum stfs_layout layout)
@@ -25,7 +26,7 @@ static inline void open_view(enum stfs_layout layout)
 	struct stfs_diag diag = { 0 };
 
 	view_layout = layout;
-	ck_assert_int_eq(stfs_view_new(fixture_open("m.safetensors"), &options, NULL, &diag, &view), 0);
+	ck_assert_int_eq(stfs_view_new(fixture_open("m.safetensors"), &options, view_log, &diag, &view), 0);
 	ck_assert_msg(stfs_stage_new(&stage_options, &diag, &stage) == 0, "%s", diag.text);
 	ck_assert_msg(stfs_stage_lock(stage, stfs_snapshot_fd(stfs_view_model(view)->files[0]), &diag) == 0, "%s",
 		      diag.text);

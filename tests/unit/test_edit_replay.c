@@ -261,6 +261,42 @@ START_TEST(synced_again_and_again)
 }
 END_TEST
 
+/* A staging area that can be made and not begun is told of once, as one that cannot be made. */
+START_TEST(an_area_that_cannot_be_begun_is_logged)
+{
+	FILE *log = fopen(fixture_path("log"), "w+");
+	struct faulty_os faulty;
+	struct stfs_attr attr;
+	char line[500] = "";
+
+	ck_assert_ptr_nonnull(log);
+	ck_assert_int_eq(dup2(fileno(log), STDERR_FILENO), STDERR_FILENO);
+	ck_assert_int_eq(stfs_log_new("test", false, &view_log), 0);
+	faulty_os_init(&faulty, stfs_os_real());
+	view_os = &faulty.os;
+	reopen();
+	/* The head of the journal and the note of the holder are written, the first record is not. */
+	for (int i = 0; i < 2; i++) {
+		faulty_os_plant_in(&faulty, FAULTY_PWRITE, FAULTY_ONCE, 3, ENOSPC);
+		ck_assert_int_eq(stfs_view_mkdir(view, STFS_INO_ROOT, stfs_slice_of("x"), 0755,
+						 (struct stfs_owner){ 0 }, &attr),
+				 -ENOSPC);
+	}
+	rewind(log);
+	ck_assert_ptr_nonnull(fgets(line, sizeof(line), log));
+	ck_assert_msg(strstr(line, "nothing can be edited: "), "%s", line);
+	ck_assert_ptr_null(fgets(line, sizeof(line), log));
+	ck_assert_int_eq(do_mkdir("x"), 0);
+	view_os = NULL;
+	reopen();
+	close_view();
+	stfs_log_free(stfs_steal(view_log));
+	open_view(STFS_NESTED);
+	fclose(log);
+	unlink(fixture_path("log"));
+}
+END_TEST
+
 /* A full disk takes no word of the new boot, and yet hides nothing that is staged on it. */
 START_TEST(a_full_disk_hides_nothing)
 {
@@ -366,6 +402,7 @@ int main(void)
 	tcase_add_test(tcase, power_cut_is_remembered);
 	tcase_add_test(tcase, synced_text_outlives_its_growth);
 	tcase_add_test(tcase, synced_again_and_again);
+	tcase_add_test(tcase, an_area_that_cannot_be_begun_is_logged);
 	tcase_add_test(tcase, a_full_disk_hides_nothing);
 	tcase_add_loop_test(tcase, synced_numpy_file_outlives_a_power_cut, 0, 4);
 	tcase_add_test(tcase, lost_bytes_leave_the_rest);
