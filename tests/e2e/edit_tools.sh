@@ -6,6 +6,10 @@
 M=m/__metadata__
 
 tools=0
+# Where they were installed to be tried, none may be left out.
+for tool in ${NEED_TOOLS:-}; do
+	command -v "$tool" >/dev/null || fail "$tool is not installed"
+done
 # has TOOL: whether to try it.
 has() {
 	if command -v "$1" >/dev/null; then
