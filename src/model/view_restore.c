@@ -53,17 +53,54 @@ static bool is_below(struct stfs_slice full, struct stfs_slice path)
 	       (full.len == path.len || full.p[path.len] == '/');
 }
 
-/* The path of a tensor of the model into `full`, and whether it is `path` or below it. */
-static int is_tensor_below(const struct stfs_view *view, uint32_t entry, struct stfs_slice path, struct stfs_buf *full,
-			   bool *ret)
+/* A search among the tensors of the model for those at a path or below it. */
+struct search {
+	const struct stfs_view *view;
+	struct stfs_slice path; /* borrowed */
+	struct stfs_buf name;   /* what the path spells, if it spells one: the names looked for begin with it */
+	struct stfs_buf full;   /* the path of a tensor */
+	uint32_t next;
+};
+
+static void search_fini(struct search *search)
+{
+	stfs_buf_fini(&search->name);
+	stfs_buf_fini(&search->full);
+}
+
+static int search_init(struct search *search, const struct stfs_view *view, struct stfs_slice path)
 {
 	int r;
 
-	full->len = 0;
-	r = stfs_name_encode(full, stfs_model_tensor(view->model, entry)->name, view->options.layout);
-	if (r == 0)
-		*ret = is_below(stfs_buf_slice(full), path);
-	return r;
+	*search = (struct search){ .view = view, .path = path };
+	r = stfs_name_decode(&search->name, path, view->options.layout);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Returns 1 with the next one, 0 when there is none any more, or -ENOMEM. */
+static int search_next(struct search *search, uint32_t *ret)
+{
+	const struct stfs_model *model = search->view->model;
+
+	for (uint32_t i; (i = search->next) < model->n_entries;) {
+		struct stfs_slice name = stfs_model_tensor(model, i)->name;
+		int r;
+
+		search->next++;
+		/* Most are told by that; for the others the path decides. */
+		if (name.len < search->name.len ||
+		    (search->name.len && memcmp(name.p, search->name.data, search->name.len) != 0))
+			continue;
+		search->full.len = 0;
+		r = stfs_name_encode(&search->full, name, search->view->options.layout);
+		if (r < 0)
+			return r;
+		if (is_below(stfs_buf_slice(&search->full), search->path)) {
+			*ret = i;
+			return 1;
+		}
+	}
+	return 0;
 }
 
 /* Whether a tensor can have the place: nothing is there, or a directory that is no tensor. */
@@ -135,21 +172,22 @@ static void mark_here(struct restoring *restoring, uint32_t top)
 static int find_tensors(struct restoring *restoring, uint32_t top)
 {
 	const struct stfs_view *view = restoring->view;
-	_cleanup_buf_ struct stfs_buf full = { 0 };
+	_cleanup_(search_fini) struct search search = { 0 };
+	uint32_t entry;
 	int r = stfs_tree_init(&restoring->parts);
 
 	restoring->marks = calloc(view->model->n_entries + 1u, sizeof(*restoring->marks));
 	if (!restoring->marks)
 		return -ENOMEM;
 	mark_here(restoring, top);
+	if (r == 0)
+		r = search_init(&search, view, restoring->path);
+	while (r >= 0 && (r = search_next(&search, &entry)) > 0) {
+		restoring->marks[entry] |= MARK_BELOW;
+		restoring->n++;
+	}
 	for (uint32_t i = 0; r == 0 && i < view->model->n_entries; i++) {
-		bool below = false;
-
-		r = is_tensor_below(view, i, restoring->path, &full, &below);
-		if (below)
-			restoring->marks[i] |= MARK_BELOW;
-		restoring->n += below;
-		if (r == 0 && restoring->marks[i])
+		if (restoring->marks[i])
 			r = stfs_view_add_tensor(view, &restoring->parts, i);
 	}
 	return r;
@@ -348,13 +386,14 @@ int stfs_change_restore(struct stfs_view *view, struct stfs_slice path)
 /* Whether the model has tensors at `path` or below it. */
 static int has_tensors(const struct stfs_view *view, struct stfs_slice path, bool *ret)
 {
-	_cleanup_buf_ struct stfs_buf full = { 0 };
-	int r = 0;
+	_cleanup_(search_fini) struct search search = { 0 };
+	uint32_t entry;
+	int r = search_init(&search, view, path);
 
-	*ret = false;
-	for (uint32_t i = 0; r == 0 && !*ret && i < view->model->n_entries; i++)
-		r = is_tensor_below(view, i, path, &full, ret);
-	return r;
+	if (r == 0)
+		r = search_next(&search, &entry);
+	*ret = r > 0;
+	return r < 0 ? r : 0;
 }
 
 /* Where there is nothing, a path may be the name of a tensor that is gone, which then stands for its place. */
