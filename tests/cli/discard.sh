@@ -74,6 +74,25 @@ code 0 discard m.safetensors data
 staged "D %64ata"
 code 0 discard m.safetensors
 
+# A path that ends where a name was cut is the beginning of names, and spells none.
+python3 - "$here" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1] + "/../models")
+from refwriter import Tensor, write
+names = "a." + "b" * 300 + ".w", "a." + "b" * 300 + "c.w", "a.b", "a." + "b" * 200
+write("cut.safetensors", [Tensor(name, "U8", [1], b"x") for name in names], {})
+END
+code 0 rm cut.safetensors a
+code 0 status cut.safetensors
+has out "# 4 changes"
+code 0 discard cut.safetensors "a/$(printf 'b%.0s' {1..240})%+"
+code 0 status cut.safetensors
+has out "# 2 changes"
+code 0 discard cut.safetensors a.b
+code 0 status cut.safetensors
+has out "# 1 changes"
+code 0 discard cut.safetensors
+
 # Somewhere else: a directory of the user's stays, empty.
 mkdir -m 700 area
 code 0 set-metadata -o stage=area m.safetensors a=b
