@@ -69,18 +69,14 @@ int stfs_json_more(struct stfs_json *json, char close, bool first)
 	return 1;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
+/* The value of each hexadecimal digit, one more than it is; 0 for every other byte. */
+static const uint8_t hex_digits[256] = {
+	['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+	['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+	['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
 
-/* Reads \uXXXX at the present place into *ret. */
+/* Reads \uXXXX at the present place into *ret. The NUL behind the text is no digit, so that no end need be looked for. */
 static int scan_unicode_escape(struct stfs_json *json, unsigned *ret)
 {
 	unsigned v = 0;
@@ -89,11 +85,11 @@ static int scan_unicode_escape(struct stfs_json *json, unsigned *ret)
 		return stfs_json_fail(json, "the \\u of a low surrogate");
 	json->p += 2;
 	for (int i = 0; i < 4; i++, json->p++) {
-		int d = json->p < json->end ? hex_digit(*json->p) : -1;
+		unsigned digit = hex_digits[(uint8_t)*json->p];
 
-		if (d < 0)
+		if (digit == 0)
 			return stfs_json_fail(json, "four hexadecimal digits after \\u");
-		v = v << 4 | (unsigned)d;
+		v = v << 4 | (digit - 1);
 	}
 	*ret = v;
 	return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <check.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,31 @@ START_TEST(test_nul_is_no_blank)
 {
 	ck_assert_int_eq(scan("{}\0", 3), -EBADMSG);
 	ck_assert_int_eq(scan("\"a\0b\"", 5), -EBADMSG);
+}
+END_TEST
+
+/* Every byte at every place of an escape; the escapes of a low surrogate, so that the values count too. */
+START_TEST(test_hexadecimal_digits)
+{
+	static const char sound[] = "\"\\ud83d\\ude00\"";
+
+	for (int byte = 0; byte < 256; byte++) {
+		for (size_t at = 9; at < 13; at++) {
+			char text[sizeof(sound)], value[5];
+			bool low;
+
+			memcpy(text, sound, sizeof(sound));
+			text[at] = (char)byte;
+			memcpy(value, text + 9, 4);
+			value[4] = '\0';
+			low = isxdigit(byte) && strtoul(value, NULL, 16) >= 0xdc00 &&
+			      strtoul(value, NULL, 16) <= 0xdfff;
+			ck_assert_msg(scan(text, sizeof(sound) - 1) == (low ? 0 : -EBADMSG), "byte %d at %zu", byte,
+				      at);
+		}
+	}
+	for (size_t len = 1; len < sizeof(sound) - 1; len++)
+		ck_assert_int_eq(scan(sound, len), -EBADMSG);
 }
 END_TEST
 
@@ -149,6 +175,7 @@ int main(void)
 	tcase_add_loop_test(tcase, test_valid, 0, sizeof(valid) / sizeof(valid[0]));
 	tcase_add_loop_test(tcase, test_invalid, 0, sizeof(invalid) / sizeof(invalid[0]));
 	tcase_add_test(tcase, test_nul_is_no_blank);
+	tcase_add_test(tcase, test_hexadecimal_digits);
 	tcase_add_test(tcase, test_depth);
 	tcase_add_test(tcase, test_long_numbers);
 	tcase_add_test(tcase, test_uint);
