@@ -61,33 +61,37 @@ static void wake(int number)
 	(void)number;
 }
 
-/* Lets SIGUSR1 interrupt the loop, and nothing else. */
-static int set_signals(sigset_t *ret_ending)
+static sigset_t ending_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	return set;
+}
+
+int stfs_ending_block_signals(void)
 {
 	struct sigaction action = { .sa_handler = wake };
-	sigset_t waking;
+	sigset_t waking, ending = ending_signals();
 	int error;
 
 	sigemptyset(&waking);
 	sigaddset(&waking, SIGUSR1);
-	sigemptyset(ret_ending);
-	sigaddset(ret_ending, SIGTERM);
-	sigaddset(ret_ending, SIGINT);
-	sigaddset(ret_ending, SIGHUP);
 	if (sigaction(SIGUSR1, &action, NULL) < 0)
 		return -errno;
 	error = pthread_sigmask(SIG_UNBLOCK, &waking, NULL);
-	return error ? -error : -pthread_sigmask(SIG_BLOCK, ret_ending, NULL);
+	return error ? -error : -pthread_sigmask(SIG_BLOCK, &ending, NULL);
 }
 
 int stfs_ending_start(struct stfs_ending *ending, struct stfs_front *front, struct fuse_session *fuse)
 {
 	_cleanup_close_ int signal_fd = -1, stop_fd = -1;
-	sigset_t set;
-	int r = set_signals(&set);
+	sigset_t set = ending_signals();
+	int r;
 
-	if (r < 0)
-		return r;
 	signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
 	stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (signal_fd < 0 || stop_fd < 0)

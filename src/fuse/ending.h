@@ -24,7 +24,13 @@ struct stfs_ending {
 
 /*
  * Blocks SIGTERM, SIGINT and SIGHUP in the calling thread, which is the one that will run the loop, and in those it starts from
- * now on; a thread waits for them. Returns 0 or -errno.
+ * now on: they wait for stfs_ending_start. SIGUSR1 interrupts the loop from here, and nothing else. Returns 0 or -errno.
+ */
+int stfs_ending_block_signals(void);
+
+/*
+ * Starts a thread that waits for the blocked signals, also for one that has come already. What it stops must run by now: the
+ * jobs and the notifier of the front. Returns 0 or -errno.
  */
 int stfs_ending_start(struct stfs_ending *ending, struct stfs_front *front, struct fuse_session *fuse);
 

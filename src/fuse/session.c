@@ -224,12 +224,14 @@ static int run_loop(struct fuse_session *fuse)
 static int start_threads(struct stfs_session *session)
 {
 	struct stfs_front *front = &session->front;
-	int r = stfs_ending_start(&session->ending, front, session->fuse);
+	int r = stfs_ending_block_signals();
 
 	if (r == 0)
 		r = stfs_notifier_start(&front->notifier, session->fuse);
 	if (r == 0)
 		r = stfs_jobs_start(front, session->fuse);
+	if (r == 0)
+		r = stfs_ending_start(&session->ending, front, session->fuse);
 	return r;
 }
 
