@@ -56,15 +56,30 @@ int stfs_known_collect(struct stfs_view *view, struct stfs_known *known)
 	return r;
 }
 
+/* Whether the name still stands for the same directory. */
+static bool is_kept_dir(struct stfs_view *view, uint64_t ino, uint64_t parent, struct stfs_slice name)
+{
+	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
+	struct stfs_place dir, place;
+
+	return stfs_view_resolve(view, parent, &dir) == 0 && stfs_view_entry(view, dir.node, name, &place) &&
+	       place.slot == STFS_SLOT_DIR && place.ino == ino;
+}
+
 void stfs_known_tell(struct stfs_view *view, const struct stfs_known *known)
 {
-	const char *name = known->names.data;
+	const char *p = known->names.data;
 
 	if (!view->watcher.changed)
 		return;
-	for (size_t i = 0; i < known->n; i++, name += strlen(name) + 1) {
+	for (size_t i = 0; i < known->n; i++) {
+		struct stfs_slice name = stfs_slice_of(p);
+
 		view->watcher.changed(view->watcher.user, known->inos[i]);
-		view->watcher.renamed(view->watcher.user, known->parents[i], stfs_slice_of(name), false);
+		/* The kernel takes an entry away that it is told of, and who stands in that directory has no path any more. */
+		if (!is_kept_dir(view, known->inos[i], known->parents[i], name))
+			view->watcher.renamed(view->watcher.user, known->parents[i], name, false);
+		p += name.len + 1;
 	}
 	view->watcher.changed(view->watcher.user, STFS_INO_ROOT);
 	view->watcher.changed(view->watcher.user, STFS_INO_METADATA);

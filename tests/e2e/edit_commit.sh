@@ -101,6 +101,19 @@ echo all >$C/discard
 [ "$(cat $C/status)" = "# nothing is staged" ] || fail "status after a discard: $(cat $C/status)"
 finish
 
+# Who stands in a module that stays has a path all along.
+begin
+for word in discard:all commit:commit; do
+	(
+		cd m/model
+		mv a "${word%:*}"
+		ls -l >/dev/null
+		echo "${word#*:}" >../.safetensors/"${word%:*}"
+		[ "$("$PYTHON" -c 'import os; print(os.getcwd())')" = "$T/m/model" ]
+	) || fail "${word%:*}: who stands in the mount has no path"
+done
+finish
+
 # What status, header.json and tensors.tsv say is what a commit makes.
 begin
 echo x >m/__metadata__/note
