@@ -75,11 +75,16 @@ static int run_command(const struct stfs_command *command, int argc, char **argv
 	return command->run(argc, argv);
 }
 
-/* A model opened as descriptor 2 would get our messages: what a caller closed is opened as /dev/null. */
+/*
+ * A model opened as descriptor 2 would get our messages: what a caller closed is opened as /dev/null. The wrong way round, so
+ * that an output that goes nowhere is still an error.
+ */
 static bool open_standard_files(void)
 {
+	static const int modes[] = { O_WRONLY, O_RDONLY, O_RDONLY };
+
 	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) != fd)
 			return false;
 	return true;
 }

@@ -16,6 +16,18 @@ if [ -c /dev/full ]; then
 	done
 fi
 
+# So does an output that the caller closed; it is not one of the model's descriptors either.
+for words in "${commands[@]}"; do
+	# shellcheck disable=SC2086
+	"$program" $words >&- 2>err
+	got=$?
+	[ "$got" -eq 6 ] || fail "$words >&-: exit $got"
+	has err "cannot write the output: Bad file descriptor"
+done
+"$program" ls small.safetensors >want
+"$program" ls small.safetensors <&- >out 2>&- || fail "ls <&- 2>&-: exit $?"
+same want out "with closed descriptors"
+
 # A reader that leaves early is no reason to speak, and nothing to hang on.
 for words in "${commands[@]}"; do
 	# shellcheck disable=SC2086
