@@ -15,6 +15,7 @@
 #include "edit_private.h"
 #include "quote.h"
 #include "retry.h"
+#include "shard_name.h"
 #include "view_publish.h"
 #include "view_replay.h"
 
@@ -151,7 +152,7 @@ struct new_file {
 
 static int compare_new_files(const void *a, const void *b)
 {
-	return strcmp(((const struct new_file *)a)->name, ((const struct new_file *)b)->name);
+	return stfs_shard_name_compare(((const struct new_file *)a)->name, ((const struct new_file *)b)->name);
 }
 
 /* The files of the new model in the order in which it will have them, which is that of their names. */

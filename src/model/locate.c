@@ -58,7 +58,7 @@ static int names_add(struct names *names, const char *name)
 
 static int compare_names(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return stfs_shard_name_compare(*(char *const *)a, *(char *const *)b);
 }
 
 void stfs_location_fini(struct stfs_location *location)

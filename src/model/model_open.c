@@ -156,7 +156,7 @@ struct file_name {
 
 static int compare_file_names(const void *a, const void *b)
 {
-	return strcmp(((const struct file_name *)a)->name, ((const struct file_name *)b)->name);
+	return stfs_shard_name_compare(((const struct file_name *)a)->name, ((const struct file_name *)b)->name);
 }
 
 /* Opens all files of `list`; those left out are not counted. The first error is returned after all have been tried. */

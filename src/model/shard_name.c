@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard_name.h"
 
+#include <string.h>
+
 #define EXTENSION ".safetensors"
 #define OLD_INDEX ".index.json"
 
@@ -102,6 +104,11 @@ bool stfs_index_name_parse(struct stfs_slice name, struct stfs_shard_name *ret)
 		return true;
 	}
 	return false;
+}
+
+int stfs_shard_name_compare(const char *a, const char *b)
+{
+	return strverscmp(a, b);
 }
 
 bool stfs_shard_name_same_set(const struct stfs_shard_name *a, const struct stfs_shard_name *b)

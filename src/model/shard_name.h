@@ -27,5 +27,11 @@ bool stfs_shard_name_parse(struct stfs_slice name, struct stfs_shard_name *ret);
  */
 bool stfs_index_name_parse(struct stfs_slice name, struct stfs_shard_name *ret);
 
+/*
+ * The order of a model's files, as strcmp has it but for numbers: not all who split a model pad those with zeros, and 10
+ * comes after 9. 0 only for equal names.
+ */
+int stfs_shard_name_compare(const char *a, const char *b);
+
 /* True when two numbered names belong to one sequence: same stem, variant and total. */
 bool stfs_shard_name_same_set(const struct stfs_shard_name *a, const struct stfs_shard_name *b);

@@ -213,6 +213,28 @@ START_TEST(test_numbers_from_zero)
 }
 END_TEST
 
+START_TEST(test_numbers_without_zeros)
+{
+	char name[64], tensor[8], all[200] = "", map[2000] = "";
+
+	for (int i = 1; i <= 12; i++) {
+		snprintf(name, sizeof(name), "model-%d-of-12.safetensors", i);
+		snprintf(tensor, sizeof(tensor), "t%d", i);
+		make(name, tensor);
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i > 1 ? " " : "", tensor);
+		snprintf(map + strlen(map), sizeof(map) - strlen(map), "%s\"%s\":\"%s\"",
+			 i > 1 ? "," : "{\"weight_map\":{", tensor, name);
+	}
+	expect(NULL, false, 0, all, "no index: 12 shards are joined by their names");
+	snprintf(map + strlen(map), sizeof(map) - strlen(map), "}}");
+	make_text(INDEX, map);
+	expect(NULL, false, 0, all, NULL);
+	unlink(fixture_path(INDEX));
+	unlink(fixture_path("model-10-of-12.safetensors"));
+	expect(NULL, false, -EBADMSG, "", "shard number 10 of 12 is missing");
+}
+END_TEST
+
 START_TEST(test_variants_without_index)
 {
 	make("model.safetensors", "a");
@@ -302,6 +324,7 @@ int main(void)
 	tcase_add_test(tcase, test_several_indexes);
 	tcase_add_test(tcase, test_without_index);
 	tcase_add_test(tcase, test_numbers_from_zero);
+	tcase_add_test(tcase, test_numbers_without_zeros);
 	tcase_add_test(tcase, test_variants_without_index);
 	tcase_add_test(tcase, test_slices);
 	tcase_add_test(tcase, test_nothing_here);

@@ -90,6 +90,24 @@ START_TEST(test_same_set)
 }
 END_TEST
 
+START_TEST(test_compare)
+{
+	static const char *const sorted[] = {
+		"m-00001-of-00012.safetensors", "m-00009-of-00012.safetensors",
+		"m-00010-of-00012.safetensors", "m-1-of-12.safetensors",
+		"m-2-of-12.safetensors",        "m-10-of-12.safetensors",
+		"m-12-of-12.safetensors",       "m.safetensors",
+	};
+
+	for (size_t i = 0; i < sizeof(sorted) / sizeof(sorted[0]); i++)
+		for (size_t k = 0; k < sizeof(sorted) / sizeof(sorted[0]); k++) {
+			int r = stfs_shard_name_compare(sorted[i], sorted[k]);
+
+			ck_assert_msg((r > 0) - (r < 0) == (i > k) - (i < k), "%s %s", sorted[i], sorted[k]);
+		}
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tcase = tcase_create("all");
@@ -97,5 +115,6 @@ int main(void)
 	tcase_add_loop_test(tcase, test_weights, 0, sizeof(weights) / sizeof(weights[0]));
 	tcase_add_loop_test(tcase, test_indexes, 0, sizeof(indexes) / sizeof(indexes[0]));
 	tcase_add_test(tcase, test_same_set);
+	tcase_add_test(tcase, test_compare);
 	return run_tests("shard_name", tcase);
 }
