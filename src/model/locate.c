@@ -401,6 +401,16 @@ static char *make_label(const char *path, bool is_dir)
 	return strdup(*base ? base : "model");
 }
 
+/* Opens the folder of a file. Who may pass through a folder may read what he knows the name of, without listing it. */
+static int open_folder(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && errno == EACCES)
+		fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* A file: its folder, and the file or index in it. */
 static int locate_file(const char *source, struct stfs_report *report, struct stfs_location *location)
 {
@@ -413,9 +423,8 @@ static int locate_file(const char *source, struct stfs_report *report, struct st
 
 	if (!dir)
 		return -ENOMEM;
-	location->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (location->dir_fd < 0) {
-		r = -errno;
+	location->dir_fd = r = open_folder(dir);
+	if (r < 0) {
 		stfs_violation(report, "its directory cannot be opened: %s", strerror(-r));
 		return r;
 	}

@@ -35,6 +35,16 @@ mount_it model.safetensors m -o allow_other
 as_nobody cat m/$DATA | cmp - m/$DATA || fail "allow_other does not let another user in"
 "$STFS" umount m
 
+# A folder that may be passed but not listed, as homes are, is no reason to refuse a model whose name is known.
+mkdir passage
+cp model.safetensors passage
+chmod 711 passage
+as_nobody "$STFS" check -q passage/model.safetensors || fail "check in a folder that cannot be listed: $?"
+as_nobody "$STFS" cat passage/model.safetensors model.norm.weight | cmp - <("$STFS" cat "$MODEL" model.norm.weight) ||
+	fail "cat in a folder that cannot be listed"
+! as_nobody "$STFS" check passage >found || fail "a folder was listed"
+grep -q "^passage: error: cannot be opened: Permission denied" found || fail "a folder that cannot be listed: $(cat found)"
+
 # An ordinary user mounts through fusermount3. Where the device is closed to him he gets one of his own, in a mount
 # namespace of its own.
 need fusermount3 unshare
