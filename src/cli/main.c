@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "command.h"
 #include "quote.h"
@@ -89,12 +90,25 @@ static bool open_standard_files(void)
 	return true;
 }
 
+/* Each file of a model stays open, and a set may have more of them than a process is given for a start. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return; /* then fewer files it is */
+}
+
 int main(int argc, char **argv)
 {
 	const struct stfs_command *command;
 
 	if (!open_standard_files())
 		return STFS_EXIT_OTHER;
+	raise_file_limit();
 	if (argc < 2)
 		return stfs_usage_error(NULL, "nothing to do: name a model to mount, or a command");
 	if (is_help(argv[1]))

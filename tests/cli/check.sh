@@ -33,6 +33,11 @@ code 1 check nul.safetensors tail.safetensors
 code 0 check -o lax nul.safetensors tail.safetensors
 has out "warning: "
 
+# More shards than a process may open at first, and than it may open at all.
+(ulimit -Sn 5 && code 0 check shards && exit $failures) || fail "shards under a soft limit"
+(ulimit -n 5 && code 3 check shards && exit $failures) || fail "shards under a hard limit"
+has out "Too many open files"
+
 # The worst of all paths, and every path is judged.
 code 3 check hole.safetensors nowhere layers.safetensors
 has out "hole.safetensors: error: "
