@@ -22,6 +22,7 @@
 /* How long a daemon may take to end, a minute: a busy disk makes it slow to sync what is staged. */
 #define WAIT_STEP_MS 5
 #define WAIT_STEPS 12000
+#define GRACE_STEPS 20 /* for who looks at the filesystem in passing, and keeps it for a moment */
 
 /* Finds the mount without touching it: first under the name as it stands, then under what that is a link to. */
 static int find_mount(const char *path, char **ret_path, struct stfs_mount *ret_mount)
@@ -114,18 +115,34 @@ static int unmount_now(const char *path, bool lazy, struct stfs_diag *diag)
 	return 0;
 }
 
-/* The daemon holds a lock on the directory below its mount until it is gone; if it made it, it removes it. */
-static void await_daemon(const char *path)
+/* Whether the filesystem is mounted all the same: at a second place, or in the mount namespace of a container. */
+static bool lives_on(const struct stfs_mount *mount)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u", mount->major, mount->minor);
+	return access(path, F_OK) == 0;
+}
+
+/*
+ * The daemon holds a lock on the directory below its mount until it is gone; if it made it, it removes it. As long as the
+ * filesystem lives on elsewhere the daemon has no reason to end.
+ */
+static void await_daemon(const char *path, const struct stfs_mount *mount)
 {
 	const struct timespec step = { .tv_nsec = WAIT_STEP_MS * 1000000L };
 	_cleanup_mount_ struct stfs_mount other = { 0 };
 	_cleanup_close_ int fd = -1;
+	bool alive = lives_on(mount); /* once it is gone, another may get its number */
 
 	if (stfs_mountinfo_find(path, &other) != -ENOENT)
 		return; /* mounts were stacked: what is there now is somebody else's */
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	for (int i = 0; fd >= 0 && i < WAIT_STEPS; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			return;
+		alive = alive && lives_on(mount);
+		if (alive && i >= GRACE_STEPS)
 			return;
 		nanosleep(&step, NULL);
 	}
@@ -143,6 +160,6 @@ int stfs_unmount(const char *path, bool lazy, struct stfs_diag *diag)
 		return stfs_fail(diag, r, "cannot unmount %s: %s", QUOTED(path), strerror(-r));
 	r = unmount_now(found, lazy, diag);
 	if (r == 0 && !lazy)
-		await_daemon(found);
+		await_daemon(found, &mount);
 	return r;
 }
