@@ -218,6 +218,12 @@ static const struct option rows[] = {
 	{ "async", NULL, apply_nothing },
 	{ "atime", NULL, apply_nothing },
 	{ "relatime", NULL, apply_nothing },
+	{ "strictatime", NULL, apply_nothing },
+	{ "nodiratime", NULL, apply_nothing },
+	{ "lazytime", NULL, apply_nothing },
+	{ "sync", NULL, apply_nothing },
+	{ "dirsync", NULL, apply_nothing },
+	{ "silent", NULL, apply_nothing },
 	{ "_netdev", NULL, apply_nothing },
 	{ "nofail", NULL, apply_nothing },
 };

@@ -58,6 +58,18 @@ START_TEST(test_passed_on)
 }
 END_TEST
 
+/* What mount(8) hands on of what fstab(5) may say; it keeps the rest to itself. */
+START_TEST(test_words_of_mount)
+{
+	_cleanup_mount_options_ struct stfs_mount_options o = { 0 };
+	struct stfs_diag diag;
+
+	ck_assert_int_eq(parse(&o, "defaults,rw,suid,dev,exec,async,nofail,_netdev", &diag), 0);
+	ck_assert_int_eq(parse(&o, "sync,dirsync,silent,atime,relatime,strictatime,nodiratime,lazytime", &diag), 0);
+	ck_assert_uint_eq(o.fuse.len, 0);
+}
+END_TEST
+
 START_TEST(test_index)
 {
 	_cleanup_mount_options_ struct stfs_mount_options o = { 0 };
@@ -133,6 +145,7 @@ int main(void)
 	tcase_add_test(tcase, test_defaults);
 	tcase_add_test(tcase, test_own);
 	tcase_add_test(tcase, test_passed_on);
+	tcase_add_test(tcase, test_words_of_mount);
 	tcase_add_test(tcase, test_index);
 	tcase_add_test(tcase, test_refused);
 	tcase_add_test(tcase, test_help);
