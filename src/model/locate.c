@@ -68,6 +68,7 @@ void stfs_location_fini(struct stfs_location *location)
 
 	names_fini(&files);
 	names_fini(&others);
+	free(location->folder);
 	free(location->label);
 	free(location->index);
 	if (location->dir_fd >= 0)
@@ -342,7 +343,7 @@ static bool read_only_entry(int fd, char ret[128])
 static int enter_snapshot(struct stfs_location *location, struct stfs_report *report)
 {
 	_cleanup_close_ int snapshots = openat(location->dir_fd, "snapshots", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char revision[128];
+	char revision[128], *folder;
 	int fd;
 
 	if (snapshots < 0)
@@ -360,6 +361,10 @@ static int enter_snapshot(struct stfs_location *location, struct stfs_report *re
 	}
 	close(location->dir_fd);
 	location->dir_fd = fd;
+	if (asprintf(&folder, "%s/snapshots/%s", location->folder, revision) < 0)
+		return -ENOMEM;
+	free(location->folder);
+	location->folder = folder;
 	location->in_snapshot = true;
 	return 0;
 }
@@ -428,8 +433,10 @@ static int locate_file(const char *source, struct stfs_report *report, struct st
 		stfs_violation(report, "its directory cannot be opened: %s", strerror(-r));
 		return r;
 	}
-	if (stfs_index_name_parse(stfs_slice_of(base), &parsed))
-		return locate_in_folder(base, false, report, location);
+	if (stfs_index_name_parse(stfs_slice_of(base), &parsed)) {
+		location->folder = slash ? stfs_steal(dir) : strdup("");
+		return location->folder ? locate_in_folder(base, false, report, location) : -ENOMEM;
+	}
 	r = names_add(&files, base);
 	location->files = files.names;
 	location->n_files = files.n;
@@ -460,7 +467,8 @@ int stfs_locate(const char *source, const char *pick, bool partial, struct stfs_
 			stfs_violation(report, "cannot be opened: %s", strerror(-r));
 			return r;
 		}
-		r = locate_in_folder(pick, partial, report, &location);
+		location.folder = strdup(source);
+		r = location.folder ? locate_in_folder(pick, partial, report, &location) : -ENOMEM;
 	} else {
 		r = locate_file(source, report, &location);
 	}

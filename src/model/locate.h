@@ -12,6 +12,7 @@
 /* The files of a model. Embedded; released with stfs_location_fini. */
 struct stfs_location {
 	int dir_fd;   /* the folder all names are relative to */
+	char *folder; /* the same as messages name it, "" for the working directory; NULL: the source is the file */
 	char *label;  /* for a default mountpoint: "model" of model.safetensors, the name of a directory */
 	char *index;  /* file name of the index, or NULL */
 	char **files; /* names of the weight files in order; none yet when there is an index */

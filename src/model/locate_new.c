@@ -45,8 +45,9 @@ static int locate_folder(const char *source, struct stfs_report *report, struct 
 	if (r < 0)
 		return r;
 	real = realpath(source, NULL);
+	location->folder = strdup(source);
 	location->label = real ? strdup(strrchr(real, '/') + 1) : NULL;
-	return location->label ? 0 : -ENOMEM;
+	return location->folder && location->label ? 0 : -ENOMEM;
 }
 
 static int locate_file(const char *source, struct stfs_report *report, struct stfs_location *location)

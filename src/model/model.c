@@ -31,6 +31,7 @@ void stfs_model_free(struct stfs_model *model)
 	free(model->source);
 	free(model->name);
 	free(model->label);
+	free(model->folder);
 	free(model);
 }
 
@@ -144,7 +145,7 @@ static int name_model(struct stfs_model *model, const char *source, const struct
 	return model->name && model->source ? 0 : -ENOMEM;
 }
 
-static int open_located(struct stfs_model *model, const char *source, const struct stfs_model_options *options,
+static int open_located(struct stfs_model *model, const struct stfs_model_options *options,
 			struct stfs_location *location, struct stfs_report *report)
 {
 	struct stfs_opening opening = {
@@ -152,7 +153,7 @@ static int open_located(struct stfs_model *model, const char *source, const stru
 		.location = location,
 		.options = options,
 		.report = report,
-		.folder = model->index_name || location->n_files > 1 || options->index ? source : NULL,
+		.is_set = model->index_name || location->n_files > 1,
 	};
 	int r = stfs_opening_files(&opening);
 
@@ -194,10 +195,11 @@ int stfs_model_open(const char *source, const struct stfs_model_options *options
 	r = stfs_locate(source, options->index, options->partial, report, &location);
 	if (r == 0) {
 		model->label = stfs_steal(location.label);
+		model->folder = stfs_steal(location.folder);
 		model->dir_fd = stfs_steal_fd(&location.dir_fd);
 		model->index_name = stfs_steal(location.index);
 		model->damaged = location.incomplete;
-		r = open_located(model, source, options, &location, report);
+		r = open_located(model, options, &location, report);
 	}
 	if (r == 0 && report->violations > before)
 		r = -EBADMSG;
@@ -218,8 +220,9 @@ int stfs_model_new_empty(const char *source, const struct stfs_model_options *op
 	if (r < 0)
 		return r;
 	model->label = strdup(location->label);
+	model->folder = location->folder ? strdup(location->folder) : NULL;
 	model->new_name = location->n_files ? strdup(location->files[0]) : NULL;
-	if (!model->label || (location->n_files && !model->new_name))
+	if (!model->label || (location->folder && !model->folder) || (location->n_files && !model->new_name))
 		return -ENOMEM;
 	model->dir_fd = fcntl(location->dir_fd, F_DUPFD_CLOEXEC, 3);
 	if (model->dir_fd < 0)
@@ -232,8 +235,9 @@ int stfs_model_new_empty(const char *source, const struct stfs_model_options *op
 static int take_place(struct stfs_model *model, const struct stfs_model *old, const char *index)
 {
 	model->label = strdup(old->label);
+	model->folder = old->folder ? strdup(old->folder) : NULL;
 	model->index_name = index ? strdup(index) : NULL;
-	if (!model->label || (index && !model->index_name))
+	if (!model->label || (old->folder && !model->folder) || (index && !model->index_name))
 		return -ENOMEM;
 	model->dir_fd = fcntl(old->dir_fd, F_DUPFD_CLOEXEC, 3);
 	return model->dir_fd < 0 ? -errno : 0;
@@ -254,7 +258,7 @@ int stfs_model_reopen(const struct stfs_model *old, const char *index, char *con
 	if (r < 0)
 		return r;
 	report->file = model->name;
-	r = open_located(model, old->source, &model->options, &location, report);
+	r = open_located(model, &model->options, &location, report);
 	if (r == 0 && report->violations > before)
 		r = -EBADMSG;
 	report->file = caller_file;

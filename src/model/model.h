@@ -34,6 +34,7 @@ struct stfs_model {
 	bool sharded; /* came from a directory with several files */
 	bool damaged; /* -o partial left something out */
 	int dir_fd;   /* the folder its files are in */
+	char *folder; /* the same before their names in messages, "" for the working directory; NULL: the source is the file */
 	struct stfs_snapshot **files; /* one reference each */
 	char **file_names;            /* relative to the folder, as they are (stfs_snapshot_name is for messages) */
 	char *new_name; /* of a model that has no file yet: what that is to be called, NULL: as files are at the Hub */

@@ -24,12 +24,12 @@ void stfs_opening_fini(struct stfs_opening *opening)
 static char *shown_path(const struct stfs_opening *opening, const char *name)
 {
 	_cleanup_buf_ struct stfs_buf buf = { 0 };
-	const char *folder = opening->folder;
+	const char *folder = opening->model->folder;
 
 	if (!folder)
 		return strdup(opening->model->name);
 	if (stfs_append_printable(&buf, stfs_slice_of(folder)) < 0 ||
-	    (!stfs_slice_ends(stfs_slice_of(folder), "/") && stfs_buf_append_char(&buf, '/') < 0) ||
+	    (*folder && !stfs_slice_ends(stfs_slice_of(folder), "/") && stfs_buf_append_char(&buf, '/') < 0) ||
 	    stfs_append_printable(&buf, stfs_slice_of(name)) < 0)
 		return NULL;
 	return stfs_steal(buf.data);
@@ -120,7 +120,7 @@ static int open_file(struct stfs_opening *opening, const char *name, struct stfs
 	if (!shown)
 		return -ENOMEM;
 	report->file = shown;
-	if (opening->folder && is_missing(opening, name, report))
+	if (opening->is_set && is_missing(opening, name, report))
 		r = -EBADMSG;
 	else
 		r = stfs_snapshot_open(opening->model->dir_fd, name, shown, options->lax ? STFS_LAX : 0, options->io,
@@ -128,7 +128,7 @@ static int open_file(struct stfs_opening *opening, const char *name, struct stfs
 	report->file = opening->model->name;
 	if (r == 0)
 		return 1;
-	return options->partial && opening->folder && r != -ENOMEM ? 0 : r;
+	return options->partial && opening->is_set && r != -ENOMEM ? 0 : r;
 }
 
 /* The names of the files to open, from the index or the location; sorted, so that shards come in their numbers' order. */

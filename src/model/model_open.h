@@ -12,7 +12,7 @@ struct stfs_opening {
 	struct stfs_location *location;
 	const struct stfs_model_options *options;
 	struct stfs_report *report;
-	const char *folder;   /* shown before file names in messages, NULL: the source is the file */
+	bool is_set;          /* of several files, or of an index: one may be missing */
 	uint32_t *index_file; /* model file → file of the index, UINT32_MAX for none */
 };
 

@@ -24,6 +24,18 @@ has out "model-00002-of-00002.safetensors: error: "
 code 1 check page.safetensors
 has out HTML
 
+# What is wrong with a file of a directory names that file, however the directory was named.
+mkdir -p one/snapshots/rev
+head -c 100 layers.safetensors >one/snapshots/rev/model.safetensors
+for path in one one/snapshots/rev one/snapshots/rev/model.safetensors; do
+	code 1 check "$path"
+	grep -q '^one/snapshots/rev/model.safetensors: error: ' out || fail "check $path does not name the file: $(cat out)"
+done
+code 1 check missing/model.safetensors.index.json
+has out "missing/model-00002-of-00002.safetensors: error: "
+(cd missing && code 1 check model.safetensors.index.json && exit $failures) || fail "an index in the working directory"
+grep -q "^model-00002-of-00002.safetensors: error: " missing/out || fail "an index in the working directory: $(cat missing/out)"
+
 # All findings up to a bound, then how many more.
 code 1 check many.safetensors
 [ "$(grep -c '^many.safetensors: error: tensor ' out)" -eq 100 ] || fail "not 100 sentences"
