@@ -113,7 +113,9 @@ static int open_file(struct stfs_opening *opening, const char *name, struct stfs
 {
 	const struct stfs_model_options *options = opening->options;
 	struct stfs_report demoted = { .emit = emit_demoted, .user = opening->report };
-	struct stfs_report *report = options->partial ? &demoted : opening->report;
+	/* Of one file nothing can be left out. */
+	bool optional = options->partial && opening->is_set;
+	struct stfs_report *report = optional ? &demoted : opening->report;
 	_cleanup_free_ char *shown = shown_path(opening, name);
 	int r;
 
@@ -128,7 +130,7 @@ static int open_file(struct stfs_opening *opening, const char *name, struct stfs
 	report->file = opening->model->name;
 	if (r == 0)
 		return 1;
-	return options->partial && opening->is_set && r != -ENOMEM ? 0 : r;
+	return optional && r != -ENOMEM ? 0 : r;
 }
 
 /* The names of the files to open, from the index or the location; sorted, so that shards come in their numbers' order. */

@@ -166,6 +166,18 @@ START_TEST(test_missing_and_short_shards)
 }
 END_TEST
 
+/* One file is not a set with a part missing: with partial it is refused by the same sentence. */
+START_TEST(test_partial_of_one_file)
+{
+	make("model.safetensors", "a b");
+	cut_last_byte("model.safetensors");
+	expect(NULL, false, -EBADMSG, "", "error: file is cut short: the tensors need 8 bytes of data, the file has 7");
+	expect(NULL, true, -EBADMSG, "", "error: file is cut short: the tensors need 8 bytes of data, the file has 7");
+	expect("model.safetensors", true, -EBADMSG, "",
+	       "error: file is cut short: the tensors need 8 bytes of data, the file has 7");
+}
+END_TEST
+
 START_TEST(test_several_indexes)
 {
 	make(SHARD1, "a");
@@ -321,6 +333,7 @@ int main(void)
 	tcase_add_test(tcase, test_index_as_source);
 	tcase_add_test(tcase, test_index_against_headers);
 	tcase_add_test(tcase, test_missing_and_short_shards);
+	tcase_add_test(tcase, test_partial_of_one_file);
 	tcase_add_test(tcase, test_several_indexes);
 	tcase_add_test(tcase, test_without_index);
 	tcase_add_test(tcase, test_numbers_from_zero);
