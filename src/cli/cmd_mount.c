@@ -139,10 +139,12 @@ static int serve_session(struct mount *mount)
 
 	if (code != STFS_EXIT_OK)
 		return code;
-	stfs_mountpoint_lock(mount->mountpoint);
+	if (stfs_mountpoint_lock(mount->mountpoint, &diag) < 0)
+		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s", diag.text);
 	r = stfs_session_mount(session, &diag);
 	if (r < 0)
 		return stfs_exit_with(STFS_EXIT_FUSE, "%s", diag.text);
+	stfs_mountpoint_share(mount->mountpoint);
 	code = go_ready(mount);
 	if (code != STFS_EXIT_OK)
 		return code;

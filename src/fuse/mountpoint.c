@@ -7,12 +7,17 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "mountinfo.h"
 #include "path.h"
 #include "quote.h"
 
 #define QUOTED(s) (stfs_quote(stfs_slice_of(s)).text)
+
+/* How long another may take to mount, two seconds; anybody who can open the directory could hold its lock. */
+#define TURN_STEP_MS 5
+#define TURN_STEPS 400
 
 /* The absolute name of a directory; one that cannot be looked at (a dead mount) is named without touching it. */
 static int resolve_directory(const char *path, char **ret_path)
@@ -161,10 +166,36 @@ int stfs_mountpoint_prepare(const char *given, const char *label, const char *so
 	return 0;
 }
 
-void stfs_mountpoint_lock(struct stfs_mountpoint *mountpoint)
+/*
+ * Waits until nobody else is about to mount there. Daemons that serve share the lock, also one whose mount was taken away
+ * lazily: where only they are, it is shared again, and no turn can be told.
+ */
+static bool take_turn(int fd)
+{
+	const struct timespec step = { .tv_nsec = TURN_STEP_MS * 1000000L };
+
+	for (int i = 0; i < TURN_STEPS; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || (errno == EWOULDBLOCK && flock(fd, LOCK_SH | LOCK_NB) == 0))
+			return true;
+		if (errno != EWOULDBLOCK)
+			return false;
+		nanosleep(&step, NULL);
+	}
+	return false;
+}
+
+int stfs_mountpoint_lock(struct stfs_mountpoint *mountpoint, struct stfs_diag *diag)
 {
 	mountpoint->lock_fd = open(mountpoint->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* Without the lock, or where directories cannot be locked, `umount` just does not wait. */
+	/* Where directories cannot be locked, `umount` just does not wait. */
+	if (mountpoint->lock_fd >= 0 && !take_turn(mountpoint->lock_fd))
+		stfs_closep(&mountpoint->lock_fd);
+	/* Whoever was first has mounted by now. */
+	return refuse_mounted(mountpoint->path, diag);
+}
+
+void stfs_mountpoint_share(struct stfs_mountpoint *mountpoint)
+{
 	if (mountpoint->lock_fd >= 0 && flock(mountpoint->lock_fd, LOCK_SH | LOCK_NB) < 0)
 		stfs_closep(&mountpoint->lock_fd);
 }

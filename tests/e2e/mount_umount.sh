@@ -24,6 +24,22 @@ expect 0 "" "$STFS" umount link
 [ ! -e model ] || fail "the mountpoint was not removed"
 until_true 20 no_daemons || fail "the daemon lives on"
 
+# Who mounts there while another is about to waits for him, and is refused.
+if [ "$(id -u)" = 0 ] && command -v flock >/dev/null; then
+	mkdir turn
+	exec 8<turn
+	flock -x 8
+	"$STFS" model.safetensors turn 2>late 8<&- &
+	sleep 0.5
+	mount -t tmpfs none turn
+	exec 8<&-
+	code=0
+	wait $! || code=$?
+	umount turn
+	[ "$code" = 4 ] && grep -q 'turn" is a mount already, of type "tmpfs"' late || fail "two mounts at once: exit $code"
+	[ -z "$(mounts)" ] || fail "two mounts at once: one is left"
+fi
+
 # An empty directory is used, and kept.
 mkdir model
 expect 0 "" "$STFS" model.safetensors
