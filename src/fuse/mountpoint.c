@@ -32,12 +32,26 @@ static int resolve_directory(const char *path, char **ret_path)
 	return 0;
 }
 
+/* autofs (an automount of systemd, or of fstab(5)) is mounted where it waits for a mount on top of it. */
+static bool is_awaiting(const struct stfs_mount *mount)
+{
+	return strcmp(mount->type, "autofs") == 0;
+}
+
+/* The same of a directory; who opens such a one waits for the mount. */
+static bool is_awaited(const char *path)
+{
+	_cleanup_mount_ struct stfs_mount mount = { 0 };
+
+	return stfs_mountinfo_find(path, &mount) == 0 && is_awaiting(&mount);
+}
+
 static int refuse_mounted(const char *path, struct stfs_diag *diag)
 {
 	_cleanup_mount_ struct stfs_mount mount = { 0 };
 	int r = stfs_mountinfo_find(path, &mount);
 
-	if (r == -ENOENT)
+	if (r == -ENOENT || (r == 0 && is_awaiting(&mount)))
 		return 0;
 	if (r < 0)
 		return stfs_fail(diag, r, "cannot read /proc/self/mountinfo: %s", strerror(-r));
@@ -186,7 +200,8 @@ static bool take_turn(int fd)
 
 int stfs_mountpoint_lock(struct stfs_mountpoint *mountpoint, struct stfs_diag *diag)
 {
-	mountpoint->lock_fd = open(mountpoint->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!is_awaited(mountpoint->path))
+		mountpoint->lock_fd = open(mountpoint->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* Where directories cannot be locked, `umount` just does not wait. */
 	if (mountpoint->lock_fd >= 0 && !take_turn(mountpoint->lock_fd))
 		stfs_closep(&mountpoint->lock_fd);

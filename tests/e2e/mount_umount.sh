@@ -40,6 +40,21 @@ if [ "$(id -u)" = 0 ] && command -v flock >/dev/null; then
 	[ -z "$(mounts)" ] || fail "two mounts at once: one is left"
 fi
 
+# Where autofs waits for a mount, the mount is made. Not all kernels have it: the list of mounts only says that it is there.
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+	mkdir awaited
+	cat >awaited.sh <<-'END'
+		sed "\$ a 999 1 0:99 / $T/awaited rw,relatime - autofs systemd-1 rw,direct" /proc/self/mountinfo >list
+		mount --bind list /proc/$$/mountinfo
+		exec "$STFS" model.safetensors awaited -f
+	END
+	env STFS="$STFS" T="$T" unshare -m bash awaited.sh 2>awaited.log &
+	until_true 100 grep -q "mounted \|already" awaited.log || fail "autofs: $(cat awaited.log)"
+	[ -d "/proc/$!/root$T/awaited/model" ] || fail "autofs: not mounted: $(cat awaited.log)"
+	kill -TERM $!
+	wait $! || fail "autofs: exit $?"
+fi
+
 # An empty directory is used, and kept.
 mkdir model
 expect 0 "" "$STFS" model.safetensors
