@@ -31,7 +31,8 @@ struct stfs_handle {
 struct stfs_front {
 	struct stfs_view *view;
 	struct stfs_log *log;
-	const char *mountpoint; /* absolute */
+	struct fuse_session *fuse; /* borrowed */
+	const char *mountpoint;    /* absolute */
 	bool writable;
 	bool direct_io;
 	unsigned max_read;          /* bytes; 0: no limit of ours */

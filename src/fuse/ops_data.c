@@ -26,17 +26,38 @@ static int complain(struct stfs_log *log, struct stfs_handle *handle, int error)
 	return -EIO;
 }
 
-/* Sends the bytes from where they are: the kernel copies them out of the mapping, this process never looks at them. */
-static void reply_extents(fuse_req_t req, struct stfs_handle *handle, const struct stfs_reading *reading)
+/* What is read, and in which way: an answer ends the request, which cannot be asked for it any more. */
+struct asked {
+	struct stfs_front *front;
+	struct stfs_handle *handle;
+	off_t offset;
+	bool cached;
+};
+
+/*
+ * The source may change while the kernel copies out of it. The one answer cannot be taken back, but the kernel must not keep it
+ * for others. Nobody waits for the pages any more, so that this may be told right here.
+ */
+static void forget_changed(const struct asked *asked, size_t len)
 {
-	struct stfs_log *log = stfs_front_of(req)->log;
+	if (stfs_file_check(asked->handle->file) < 0 && asked->cached)
+		fuse_lowlevel_notify_inval_inode(asked->front->fuse, asked->handle->ino, asked->offset, (off_t)len);
+}
+
+/* Sends the bytes from where they are: the kernel copies them out of the mapping, this process never looks at them. */
+static void reply_extents(fuse_req_t req, const struct asked *asked, const struct stfs_reading *reading)
+{
 	struct iovec iov[STFS_EXTENTS_MAX];
+	int r;
 
 	for (int i = 0; i < reading->n; i++)
 		iov[i] = (struct iovec){ (void *)(uintptr_t)reading->extents[i].mem, reading->extents[i].len };
 	/* A page that is gone is EFAULT here, and the kernel has then answered EIO to the client itself. */
-	if (fuse_reply_iov(req, iov, reading->n) == -EFAULT)
-		complain(log, handle, -EIO);
+	r = fuse_reply_iov(req, iov, reading->n);
+	if (r == -EFAULT)
+		complain(asked->front->log, asked->handle, -EIO);
+	else if (reading->len)
+		forget_changed(asked, reading->len);
 }
 
 /* Whether all that was asked for has an address. */
@@ -68,6 +89,7 @@ void stfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, str
 	_cleanup_(stfs_reading_fini) struct stfs_reading reading = { .n = 0 };
 	struct stfs_front *front = stfs_front_of(req);
 	struct stfs_handle *handle = stfs_handle_of(fi);
+	const struct asked asked = { front, handle, offset, !front->direct_io && !(fi->flags & O_DIRECT) };
 	int r;
 
 	(void)ino;
@@ -76,7 +98,7 @@ void stfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, str
 	if (r < 0)
 		stfs_reply(req, r);
 	else if (is_in_memory(&reading))
-		reply_extents(req, handle, &reading);
+		reply_extents(req, &asked, &reading);
 	else
 		reply_read(req, handle, (uint64_t)offset, size);
 	stfs_handle_unref(front, handle);

@@ -115,6 +115,7 @@ int stfs_session_new(const struct stfs_session_config *config, struct stfs_sessi
 		return r;
 	}
 	r = new_fuse_session(s, config);
+	s->front.fuse = s->fuse;
 	if (r == 0)
 		r = set_signals(s);
 	if (r < 0) {

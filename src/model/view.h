@@ -154,6 +154,12 @@ static inline void stfs_reading_fini(struct stfs_reading *reading)
 int stfs_file_map(struct stfs_file *file, uint64_t offset, size_t size, struct stfs_reading *reading);
 
 /*
+ * Looks once more after bytes were sent from where stfs_file_map said. Returns 0, or -EIO when the source changed, maybe while
+ * they were: then they may be of no version of it.
+ */
+int stfs_file_check(struct stfs_file *file);
+
+/*
  * Reads bytes with pread: as many as there are, up to `size`, into `data`. Checked as stfs_file_map, before and after. Returns 0
  * with *ret_read, or -errno.
  */

@@ -320,6 +320,11 @@ static int check_source(struct stfs_file *file)
 	return stfs_snapshot_check(file->source, &diag, &first) < 0 ? report_change(file, &diag, first) : 0;
 }
 
+int stfs_file_check(struct stfs_file *file)
+{
+	return file->source && !atomic_load(&file->content) ? check_source(file) : 0;
+}
+
 static void map_source(struct stfs_file *file, uint64_t offset, size_t size, struct stfs_reading *reading)
 {
 	const char *map = stfs_snapshot_map(file->source);
@@ -365,8 +370,7 @@ int stfs_file_map(struct stfs_file *file, uint64_t offset, size_t size, struct s
 	head_len = content && !file->fixed ? 0 : file->head.len;
 	reading->n = 0;
 	reading->len = 0;
-	if (file->source && !content)
-		r = check_source(file);
+	r = stfs_file_check(file);
 	if (r < 0)
 		return r;
 	if (size && offset < head_len) {

@@ -3,10 +3,13 @@
 
 usage: changed.py MOUNT MODEL whole|refused              (MODEL: what the source was)
        changed.py MOUNT MODEL racing SOURCE SIZE         (cuts SOURCE to SIZE while threads read)
+       changed.py MOUNT MODEL kept SOURCE                (makes a hole of SOURCE's data while a thread reads)
 
-whole: every byte must be had. refused: at least one piece must fail. Always: what is had is right, what fails is EIO.
+whole: every byte must be had. refused: at least one piece must fail. Always: what is had is right, what fails is EIO; but
+for the one answer that is under way when the hole is made, which must not be kept for those who read later.
 """
 
+import ctypes
 import errno
 import os
 import sys
@@ -16,6 +19,7 @@ import time
 from refwriter import read
 
 PIECE = 100000
+PUNCH_HOLE_KEEP_SIZE = 3
 
 
 def fail(message):
@@ -72,11 +76,46 @@ def race(mount, tensors, source, size):
             fail("a reader was never refused")
 
 
+def read_through(path):
+    with open(path, "rb", buffering=0) as file:
+        try:
+            while file.read(1 << 20):
+                pass
+        except OSError as error:
+            if error.errno != errno.EIO:
+                fail(str(error))
+
+
+def make_hole(source, begin, size):
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = os.open(source, os.O_WRONLY)
+    if libc.fallocate(fd, PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(begin), ctypes.c_long(size)) < 0:
+        os.pwrite(fd, bytes(size), begin)  # not every filesystem has holes
+    os.close(fd)
+
+
+def keep(mount, tensors, source):
+    size = sum(len(tensor.data) for tensor in tensors)
+    for tensor in tensors:
+        os.stat(os.path.join(mount, tensor.name, "data"))
+    thread = threading.Thread(target=read_through, args=(os.path.join(mount, tensors[0].name, "data"),))
+    thread.start()
+    time.sleep(0.0005)
+    make_hole(source, os.stat(source).st_size - size, size)
+    thread.join(60)
+    time.sleep(0.3)  # what was read ahead for the thread may still be answered
+    for tensor in tensors:
+        read_file(os.path.join(mount, tensor.name, "data"), tensor.data)
+
+
 def main():
     mount, model, mode = sys.argv[1:4]
     tensors, _ = read(model)
     if mode == "racing":
         race(mount, tensors, sys.argv[4], int(sys.argv[5]))
+        return
+    if mode == "kept":
+        keep(mount, tensors, sys.argv[4])
         return
     # The later one first: it is what a cut takes away.
     failed = sum(read_file(os.path.join(mount, tensor.name, "data"), tensor.data) for tensor in reversed(tensors))

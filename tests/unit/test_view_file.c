@@ -255,8 +255,10 @@ START_TEST(a_changed_source_is_eio_and_one_line)
 	npy = open_path("first/data.npy");
 	ck_assert_int_eq(stfs_file_map(data, 0, 10, &reading), 0);
 	ck_assert_int_eq(reading.n, 1);
+	ck_assert_int_eq(stfs_file_check(data), 0);
 	ck_assert_uint_eq(count_log_lines(""), 0);
 	ck_assert_int_eq(truncate(fixture_path("m.safetensors"), 100), 0);
+	ck_assert_int_eq(stfs_file_check(data), -EIO);
 	ck_assert_int_eq(stfs_file_map(data, 0, 10, &reading), -EIO);
 	ck_assert_int_eq(stfs_file_map(data, 0, 10, &reading), -EIO);
 	ck_assert_int_eq(stfs_file_map(npy, 0, 10, &reading), -EIO);
