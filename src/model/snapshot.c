@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/vfs.h>
 
+#include "acl.h"
 #include "buf.h"
 #include "io.h"
 #include "open_regular.h"
@@ -45,7 +46,7 @@ struct stfs_snapshot {
 	struct timespec ctime; /* last one found harmless */
 };
 
-static void identity_from_stat(const struct stat *st, struct stfs_identity *ret)
+static void identity_from_stat(int fd, const struct stat *st, struct stfs_identity *ret)
 {
 	*ret = (struct stfs_identity){
 		.dev = st->st_dev,
@@ -54,6 +55,7 @@ static void identity_from_stat(const struct stat *st, struct stfs_identity *ret)
 		.mtime = st->st_mtim,
 		.ctime = st->st_ctim,
 		.mode = st->st_mode,
+		.shown = stfs_acl_narrow(fd, st->st_mode),
 		.uid = st->st_uid,
 		.gid = st->st_gid,
 	};
@@ -183,7 +185,7 @@ int stfs_snapshot_open(int dir_fd, const char *name, const char *shown, unsigned
 	snapshot->fd = r = stfs_open_regular(dir_fd, name, report, &st);
 	if (r < 0)
 		return r;
-	identity_from_stat(&st, &snapshot->identity);
+	identity_from_stat(snapshot->fd, &st, &snapshot->identity);
 	snapshot->ctime = st.st_ctim;
 	r = name_snapshot(snapshot, name);
 	if (r == 0)

@@ -30,6 +30,7 @@ struct stfs_identity {
 	uint64_t size; /* bytes */
 	struct timespec mtime, ctime;
 	mode_t mode;
+	mode_t shown; /* the same without what an access control list denies */
 	uid_t uid;
 	gid_t gid;
 };

@@ -177,7 +177,7 @@ static void fill_owner(const struct stfs_view *view, const struct stfs_place *pl
 	const struct stfs_snapshot *file = stfs_model_file(view->model, view->tree.nodes[place->node].entry);
 	const struct stfs_identity *identity = stfs_snapshot_identity(file);
 
-	attr->perm = stfs_view_perm(view, identity->mode);
+	attr->perm = stfs_view_perm(view, identity->shown);
 	attr->uid = identity->uid;
 	attr->gid = identity->gid;
 	attr->mtime = view->file_mtimes[view->model->entries[view->tree.nodes[place->node].entry].file];

@@ -116,7 +116,7 @@ static void judge_whole(struct stfs_view *view)
 	for (uint32_t i = 0; i < view->model->n_files; i++) {
 		const struct stfs_identity *file = stfs_snapshot_identity(view->model->files[i]);
 
-		whole->perm &= file->mode;
+		whole->perm &= file->shown;
 		if (i == 0) {
 			whole->uid = file->uid;
 			whole->gid = file->gid;

@@ -35,6 +35,18 @@ mount_it model.safetensors m -o allow_other
 as_nobody cat m/$DATA | cmp - m/$DATA || fail "allow_other does not let another user in"
 "$STFS" umount m
 
+# What stat calls the group's rights is the mask where there is an access control list. This one denies them to the group.
+chmod 640 model.safetensors
+chgrp 65534 model.safetensors
+if command -v setfacl >/dev/null && setfacl -m u:1234:r,g::- model.safetensors 2>/dev/null; then
+	mount_it model.safetensors m -o allow_other
+	as_nobody cat m/$DATA >/dev/null 2>&1 && fail "a group reads what the source's list denies it"
+	"$STFS" umount m
+	setfacl -b model.safetensors
+fi
+chgrp 0 model.safetensors
+chmod 644 model.safetensors
+
 # A folder that may be passed but not listed, as homes are, is no reason to refuse a model whose name is known.
 mkdir passage
 cp model.safetensors passage
