@@ -71,7 +71,7 @@ static int say_exists(struct stfs_committing *c)
 /* Permissions of the model's files, cut by the umask as for any copy. */
 static struct stfs_commit_look look_of_output(const struct stfs_committing *c)
 {
-	mode_t mode = c->model->n_files ? stfs_snapshot_identity(c->model->files[0])->mode : 0666;
+	mode_t mode = c->model->n_files ? stfs_snapshot_identity(c->model->files[0])->shown : 0666;
 
 	return (struct stfs_commit_look){ .mode = mode & 0666 };
 }

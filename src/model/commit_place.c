@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 
+#include "acl.h"
 #include "commit_private.h"
 #include "edit_private.h"
 #include "quote.h"
@@ -79,30 +80,34 @@ static int write_intent(struct stfs_committing *c, struct stfs_journal **ret_nex
 	return r < 0 ? stfs_commit_fail(c, r, "the staging area cannot be written") : 0;
 }
 
-/* A file of the model looks like the one it replaces, a new one like the first. */
-static int look_of_file(const struct stfs_committing *c, uint32_t old_file, struct stfs_commit_look *ret)
+/* The look of an open file. A new file has no access control list, so that nobody may get what one denies him. */
+static int take_look(int fd, struct stfs_commit_look *ret)
 {
 	struct stat st;
 
-	*ret = (struct stfs_commit_look){ .mode = 0666 };
-	if (c->model->n_files == 0)
-		return 0;
-	if (fstat(stfs_snapshot_fd(c->model->files[old_file == UINT32_MAX ? 0 : old_file]), &st) < 0)
+	if (fstat(fd, &st) < 0)
 		return -errno;
-	*ret = (struct stfs_commit_look){ true, st.st_mode, st.st_uid, st.st_gid };
+	*ret = (struct stfs_commit_look){ true, stfs_acl_narrow(fd, st.st_mode), st.st_uid, st.st_gid };
 	return 0;
+}
+
+/* A file of the model looks like the one it replaces, a new one like the first. */
+static int look_of_file(const struct stfs_committing *c, uint32_t old_file, struct stfs_commit_look *ret)
+{
+	*ret = (struct stfs_commit_look){ .mode = 0666 };
+	return c->model->n_files == 0 ?
+		       0 :
+		       take_look(stfs_snapshot_fd(c->model->files[old_file == UINT32_MAX ? 0 : old_file]), ret);
 }
 
 static int look_of_index(const struct stfs_committing *c, struct stfs_commit_look *ret)
 {
-	struct stat st;
+	_cleanup_close_ int fd = -1;
 
 	if (!c->model->index_name)
 		return look_of_file(c, 0, ret);
-	if (fstatat(c->model->dir_fd, c->model->index_name, &st, 0) < 0)
-		return -errno;
-	*ret = (struct stfs_commit_look){ true, st.st_mode, st.st_uid, st.st_gid };
-	return 0;
+	fd = openat(c->model->dir_fd, c->model->index_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? -errno : take_look(fd, ret);
 }
 
 /* Whether the name is a link to the file, as in a Hugging Face cache, also where a copy made a text of it. */

@@ -42,6 +42,12 @@ if command -v setfacl >/dev/null && setfacl -m u:1234:r,g::- model.safetensors 2
 	mount_it model.safetensors m -o allow_other
 	as_nobody cat m/$DATA >/dev/null 2>&1 && fail "a group reads what the source's list denies it"
 	"$STFS" umount m
+	cp -p model.safetensors listed.safetensors
+	"$STFS" set-metadata -q --commit listed.safetensors k=v
+	as_nobody cat listed.safetensors >/dev/null 2>&1 && fail "a commit lets a group in that the source's list kept out"
+	"$STFS" convert -q model.safetensors converted.safetensors
+	chgrp 65534 converted.safetensors
+	as_nobody cat converted.safetensors >/dev/null 2>&1 && fail "a copy lets a group in that the source's list kept out"
 	setfacl -b model.safetensors
 fi
 chgrp 0 model.safetensors
