@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Picks the command; the first argument is one of their names, or a source to mount. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -106,7 +107,8 @@ int main(int argc, char **argv)
 {
 	const struct stfs_command *command;
 
-	if (!open_standard_files())
+	/* A file over the limit of its size is an error then, and not the end in the middle of a commit. */
+	if (!open_standard_files() || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
 		return STFS_EXIT_OTHER;
 	raise_file_limit();
 	if (argc < 2)

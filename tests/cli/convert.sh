@@ -90,4 +90,15 @@ if ! "$program" convert layers.safetensors quick.safetensors | grep -q cloned; t
 	[ ! -e stopped.safetensors ] || has out "wrote"
 	[ -z "$(find . -name '*stfs-commit*')" ] || fail "temporary files of an interrupted command"
 fi
+
+# A limit on the size of files is an error that is told, and leaves nothing.
+cp small.safetensors limited.safetensors
+for words in "convert small.safetensors large.safetensors" "set-metadata --commit limited.safetensors a=b"; do
+	# shellcheck disable=SC2086
+	(ulimit -f 1000 && exec "$program" $words) >out 2>err
+	got=$?
+	[ $got -gt 0 ] && [ $got -lt 128 ] || fail "a limit on the size of files: $words: exit $got"
+	has err "File too large"
+	[ -z "$(find . -name '*stfs-commit*')" ] || fail "temporary files at a limit on the size of files"
+done
 finish
