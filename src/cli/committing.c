@@ -10,6 +10,7 @@
 #include "parse_size.h"
 #include "progress.h"
 #include "quote.h"
+#include "stop_signals.h"
 
 enum stfs_exit stfs_exit_of_commit(int error)
 {
@@ -76,12 +77,8 @@ static void begin_run(struct run *run, bool quiet)
 /* Signals wait during a commit, and are asked for now and then: no handler, and no half-made file. */
 static void hold_signals(sigset_t *ret_before)
 {
-	sigset_t set;
+	sigset_t set = stfs_stop_signals();
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, ret_before);
 }
 

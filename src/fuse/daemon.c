@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 
@@ -21,6 +22,13 @@ static int await_report(int fd)
 	return n == 1 ? code : -1;
 }
 
+/* A shell or nohup has them ignored for the sake of a terminal, which a daemon leaves. */
+static void heed_signals(void)
+{
+	signal(SIGHUP, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+}
+
 int stfs_daemon_fork(int *ret)
 {
 	_cleanup_close_ int reader = -1, writer = -1;
@@ -36,6 +44,7 @@ int stfs_daemon_fork(int *ret)
 	if (pid < 0)
 		return -errno;
 	if (pid == 0) {
+		heed_signals();
 		*ret = stfs_steal_fd(&writer);
 		return STFS_FORK_CHILD;
 	}

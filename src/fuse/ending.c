@@ -10,6 +10,7 @@
 
 #include "cleanup.h"
 #include "ops.h"
+#include "stop_signals.h"
 
 #define KICK_MS 20
 
@@ -61,21 +62,10 @@ static void wake(int number)
 	(void)number;
 }
 
-static sigset_t ending_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	return set;
-}
-
 int stfs_ending_block_signals(void)
 {
 	struct sigaction action = { .sa_handler = wake };
-	sigset_t waking, ending = ending_signals();
+	sigset_t waking, ending = stfs_stop_signals();
 	int error;
 
 	sigemptyset(&waking);
@@ -89,7 +79,7 @@ int stfs_ending_block_signals(void)
 int stfs_ending_start(struct stfs_ending *ending, struct stfs_front *front, struct fuse_session *fuse)
 {
 	_cleanup_close_ int signal_fd = -1, stop_fd = -1;
-	sigset_t set = ending_signals();
+	sigset_t set = stfs_stop_signals();
 	int r;
 
 	signal_fd = signalfd(-1, &set, SFD_CLOEXEC);

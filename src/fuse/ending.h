@@ -23,8 +23,9 @@ struct stfs_ending {
 };
 
 /*
- * Blocks SIGTERM, SIGINT and SIGHUP in the calling thread, which is the one that will run the loop, and in those it starts from
- * now on: they wait for stfs_ending_start. SIGUSR1 interrupts the loop from here, and nothing else. Returns 0 or -errno.
+ * Blocks those of SIGTERM, SIGINT and SIGHUP that are not ignored in the calling thread, which is the one that will run the loop,
+ * and in those it starts from now on: they wait for stfs_ending_start. SIGUSR1 interrupts the loop from here, and nothing else.
+ * Returns 0 or -errno.
  */
 int stfs_ending_block_signals(void);
 

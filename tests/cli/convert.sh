@@ -89,6 +89,13 @@ if ! "$program" convert layers.safetensors quick.safetensors | grep -q cloned; t
 	wait $pid
 	[ ! -e stopped.safetensors ] || has out "wrote"
 	[ -z "$(find . -name '*stfs-commit*')" ] || fail "temporary files of an interrupted command"
+
+	# Under nohup a hangup stops nothing.
+	(trap '' HUP && exec "$program" convert layers.safetensors hung.safetensors) >out 2>err &
+	pid=$!
+	sleep 0.1
+	kill -HUP $pid 2>/dev/null
+	wait $pid || fail "a hangup under nohup: exit $?: $(cat err)"
 fi
 
 # A limit on the size of files is an error that is told, and leaves nothing.

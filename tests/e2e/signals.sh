@@ -34,6 +34,21 @@ kill -TERM "$DAEMON"
 wait "$DAEMON" || fail "SIGTERM: exit $?"
 [ -z "$(mounts)" ] || fail "SIGTERM: the mount is still there"
 
+# Under nohup a hangup ends neither a mount in the foreground nor a commit; a daemon has no terminal, and heeds it.
+for options in "" "-o ro"; do
+	: >"$LOG"
+	mkdir -p m
+	(trap '' HUP && exec "$STFS" model.safetensors m -f $options) 2>>"$LOG" &
+	DAEMON=$!
+	until_true 100 is_ready || fail "the daemon did not get ready"
+	kill -HUP "$DAEMON"
+	[ -s m/$NORM ] || fail "an ignored SIGHUP ended a mount"
+	stop m
+	(trap '' HUP && exec "$STFS" model.safetensors $options)
+	kill -HUP "$(daemons)"
+	gone "SIGHUP of a daemon that nohup started"
+done
+
 # A daemon killed outright: the mount is dead, is refused as a mountpoint, and can be unmounted.
 "$STFS" model.safetensors
 kill -9 "$(daemons)"
