@@ -131,7 +131,7 @@ static int append_mounted(struct stfs_buf *text, const char *point, const char *
 
 static int discard_mounted(const char *point, const char *rest, char **paths, int n)
 {
-	_cleanup_buf_ struct stfs_buf text = { 0 };
+	_cleanup_buf_ struct stfs_buf text = { 0 }, answer = { 0 };
 	int r = 0;
 
 	if (*rest)
@@ -144,10 +144,10 @@ static int discard_mounted(const char *point, const char *rest, char **paths, in
 	if (r == 0 && text.len == 0)
 		r = stfs_buf_append_str(&text, "all\n");
 	if (r == 0)
-		r = stfs_mounted_write(point, "discard", stfs_buf_slice(&text));
+		r = stfs_mounted_write(point, "discard", stfs_buf_slice(&text), &answer);
 	if (r == 0)
 		return STFS_EXIT_OK;
-	if (r != -EROFS && r != -EACCES && stfs_mounted_tell_result(point, stderr, "safetensorsfs: "))
+	if (stfs_mounted_complain(&answer))
 		return STFS_EXIT_MODEL;
 	if (r == -ENOENT && stfs_mounted_is_read_only(point))
 		return stfs_mounted_refuse(point);

@@ -83,52 +83,57 @@ static int open_control(const char *point, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-int stfs_mounted_read(const char *point, const char *name, struct stfs_buf *buf)
+/* Appends what the file says from its start on. */
+static int read_all(int fd, struct stfs_buf *buf)
 {
-	_cleanup_close_ int fd = open_control(point, name, O_RDONLY);
+	off_t offset = 0;
 	ssize_t n;
 	int r;
 
-	if (fd < 0)
-		return fd;
 	for (;;) {
 		r = stfs_buf_reserve(buf, CHUNK);
 		if (r < 0)
 			return r;
-		n = STFS_RETRY(read(fd, buf->data + buf->len, CHUNK));
+		n = STFS_RETRY(pread(fd, buf->data + buf->len, CHUNK, offset));
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
+		offset += n;
 		buf->len += (size_t)n;
 		buf->data[buf->len] = '\0';
 	}
 }
 
-int stfs_mounted_write(const char *point, const char *name, struct stfs_slice text)
+int stfs_mounted_read(const char *point, const char *name, struct stfs_buf *buf)
 {
-	_cleanup_close_ int fd = open_control(point, name, O_WRONLY);
+	_cleanup_close_ int fd = open_control(point, name, O_RDONLY);
+
+	return fd < 0 ? fd : read_all(fd, buf);
+}
+
+int stfs_mounted_write(const char *point, const char *name, struct stfs_slice text, struct stfs_buf *answer)
+{
+	_cleanup_close_ int fd = open_control(point, name, O_RDWR);
 	ssize_t n;
+	int r;
 
 	if (fd < 0)
 		return fd;
 	/* Not repeated when a signal interrupts it: it does something. */
 	n = write(fd, text.p, text.len);
-	if (n < 0)
-		return -errno;
-	return (size_t)n == text.len ? 0 : -EIO;
+	r = n < 0 ? -errno : (size_t)n == text.len ? 0 : -EIO;
+	/* `result` may tell of somebody else's by now. What cannot be read goes unsaid: what is done is done. */
+	(void)!read_all(fd, answer);
+	return r;
 }
 
-bool stfs_mounted_tell_result(const char *point, FILE *out, const char *start)
+bool stfs_mounted_complain(struct stfs_buf *answer)
 {
-	_cleanup_buf_ struct stfs_buf text = { 0 };
-	char *rest, *line;
+	char *rest = answer->len ? answer->data : NULL, *line;
 
-	if (stfs_mounted_read(point, "result", &text) < 0 || text.len == 0)
-		return false;
-	for (rest = text.data; (line = strsep(&rest, "\n"));) {
+	while ((line = strsep(&rest, "\n")))
 		if (*line)
-			fprintf(out, "%s%s\n", start, line);
-	}
-	return true;
+			fprintf(stderr, "safetensorsfs: %s\n", line);
+	return answer->len != 0;
 }
 
 bool stfs_mounted_is_read_only(const char *point)

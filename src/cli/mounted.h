@@ -16,13 +16,15 @@ int stfs_mounted_find(const char *path, char **ret_point, char **ret_rest);
 /* Appends what the control file `name` of the mount at `point` says. Returns 0 or -errno. */
 int stfs_mounted_read(const char *point, const char *name, struct stfs_buf *buf) STFS_MUST_CHECK;
 
-/* Writes `text` to the control file `name`, in one write, and returns what that answers: 0 or -errno. */
-int stfs_mounted_write(const char *point, const char *name, struct stfs_slice text) STFS_MUST_CHECK;
-
 /*
- * Prints what the mount says of its last commit or discard, each line after `start`, to `out`. Returns whether there was anything.
+ * Writes `text` to the control file `name`, in one write, and returns what that answers: 0 or -errno. Appends to *answer what the
+ * mount has to say of it, in either case.
  */
-bool stfs_mounted_tell_result(const char *point, FILE *out, const char *start);
+int stfs_mounted_write(const char *point, const char *name, struct stfs_slice text, struct stfs_buf *answer)
+	STFS_MUST_CHECK;
+
+/* Prints an answer, which is taken apart, on stderr. Returns whether there was anything. */
+bool stfs_mounted_complain(struct stfs_buf *answer);
 
 /* Prints a control file to stdout. Returns an enum stfs_exit, after saying why not. */
 int stfs_mounted_print(const char *point, const char *name);

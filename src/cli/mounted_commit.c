@@ -20,6 +20,7 @@
 /* The write does not return before the commit is over: a thread of its own waits for that. */
 struct writing {
 	const char *point, *line;
+	struct stfs_buf answer;
 	int result;
 	atomic_bool over;
 };
@@ -28,7 +29,7 @@ static void *write_line(void *arg)
 {
 	struct writing *writing = arg;
 
-	writing->result = stfs_mounted_write(writing->point, "commit", stfs_slice_of(writing->line));
+	writing->result = stfs_mounted_write(writing->point, "commit", stfs_slice_of(writing->line), &writing->answer);
 	atomic_store(&writing->over, true);
 	return NULL;
 }
@@ -60,15 +61,13 @@ static void watch(struct writing *writing, bool quiet)
 }
 
 /* Warnings are no part of what -q takes away. */
-static int tell_done(const char *point, bool quiet)
+static int tell_done(const struct writing *writing, bool quiet)
 {
-	_cleanup_buf_ struct stfs_buf where = { 0 }, text = { 0 };
+	_cleanup_buf_ struct stfs_buf where = { 0 };
 	char *rest, *line;
-	int r = stfs_append_printable(&where, stfs_slice_of(point));
+	int r = stfs_append_printable(&where, stfs_slice_of(writing->point));
 
-	if (r == 0)
-		r = stfs_mounted_read(point, "result", &text);
-	for (rest = r == 0 ? text.data : NULL; (line = strsep(&rest, "\n"));) {
+	for (rest = r == 0 && writing->answer.len ? writing->answer.data : NULL; (line = strsep(&rest, "\n"));) {
 		if (strncmp(line, WARNING, strlen(WARNING)) == 0)
 			fprintf(stderr, "safetensorsfs: %s\n", line);
 		else if (*line && !quiet)
@@ -77,13 +76,13 @@ static int tell_done(const char *point, bool quiet)
 	return (int)stfs_finish_stdout();
 }
 
-static int tell(const struct writing *writing, bool quiet)
+static int tell(struct writing *writing, bool quiet)
 {
 	enum stfs_exit code = stfs_exit_of_commit(writing->result);
 
 	if (code == STFS_EXIT_OK)
-		return tell_done(writing->point, quiet);
-	if (stfs_mounted_tell_result(writing->point, stderr, "safetensorsfs: "))
+		return tell_done(writing, quiet);
+	if (stfs_mounted_complain(&writing->answer))
 		return (int)code;
 	return stfs_exit_with(code, "%s: the commit failed: %s", QUOTED(writing->point), strerror(-writing->result));
 }
@@ -92,7 +91,7 @@ int stfs_mounted_commit(const char *point, const char *line, bool quiet)
 {
 	struct writing writing = { .point = point, .line = line };
 	pthread_t thread;
-	int r = pthread_create(&thread, NULL, write_line, &writing);
+	int r = pthread_create(&thread, NULL, write_line, &writing), code;
 
 	if (r != 0)
 		return stfs_exit_with(STFS_EXIT_OTHER, "%s", strerror(r));
@@ -101,5 +100,7 @@ int stfs_mounted_commit(const char *point, const char *line, bool quiet)
 	if (writing.result == -ENOENT && stfs_mounted_is_read_only(point))
 		return stfs_exit_with(STFS_EXIT_MOUNTPOINT, "%s is mounted read-only: nothing can be committed there",
 				      QUOTED(point));
-	return tell(&writing, quiet);
+	code = tell(&writing, quiet);
+	stfs_buf_fini(&writing.answer);
+	return code;
 }

@@ -14,7 +14,7 @@
 struct stfs_job {
 	struct stfs_job *next;
 	fuse_req_t req;
-	enum stfs_control_kind kind;
+	struct stfs_handle *handle;        /* with a reference */
 	size_t size;                       /* of the write, which is what its answer says */
 	struct stfs_commit_options commit; /* borrows from the text */
 	char text[];
@@ -161,17 +161,25 @@ static int run_discard(struct stfs_front *front, struct stfs_job *job, struct st
 static void run_job(struct stfs_front *front, struct stfs_job *job)
 {
 	_cleanup_buf_ struct stfs_buf text = { 0 };
-	int r = job->kind == STFS_CONTROL_COMMIT ? run_commit(front, job, &text) : run_discard(front, job, &text);
+	bool commits = job->handle->control == STFS_CONTROL_COMMIT;
+	int r = commits ? run_commit(front, job, &text) : run_discard(front, job, &text);
 
 	stfs_view_set_result(front->view, stfs_buf_slice(&text));
-	stfs_log(front->log, r < 0 ? STFS_LOG_WARNING : STFS_LOG_INFO, "%s: %s",
-		 job->kind == STFS_CONTROL_COMMIT ? "commit" : "discard", r < 0 ? strerror(-r) : "done");
+	stfs_handle_set_answer(front, job->handle, stfs_buf_slice(&text));
+	stfs_log(front->log, r < 0 ? STFS_LOG_WARNING : STFS_LOG_INFO, "%s: %s", commits ? "commit" : "discard",
+		 r < 0 ? strerror(-r) : "done");
 	/* Whoever asked sees the new state at once. */
 	stfs_notifier_drain(&front->notifier);
 	if (r < 0)
 		stfs_reply(job->req, r);
 	else
 		fuse_reply_write(job->req, job->size);
+}
+
+static void free_job(struct stfs_front *front, struct stfs_job *job)
+{
+	stfs_handle_unref(front, job->handle);
+	free(job);
 }
 
 /* The next job, or NULL at the end. */
@@ -202,7 +210,7 @@ static void *work(void *arg)
 			stfs_reply(job->req, -ENOTCONN);
 		else
 			run_job(front, job);
-		free(job);
+		free_job(front, job);
 	}
 	return NULL;
 }
@@ -226,20 +234,23 @@ static int read_words(struct stfs_job *job)
 
 	if (memchr(job->text, '\0', job->size))
 		return -EINVAL;
-	if (job->kind != STFS_CONTROL_COMMIT)
+	if (job->handle->control != STFS_CONTROL_COMMIT)
 		return job->size == strspn(job->text, "\n") ? -EINVAL : 0;
 	r = stfs_commit_words_parse(job->text, &job->commit);
 	return r == 0 && job->commit.output && uid != 0 && uid != geteuid() ? -EPERM : r;
 }
 
-void stfs_jobs_add(struct stfs_front *front, fuse_req_t req, enum stfs_control_kind kind, const char *data, size_t size)
+void stfs_jobs_add(struct stfs_front *front, fuse_req_t req, struct stfs_handle *handle, const char *data, size_t size)
 {
 	struct stfs_jobs *jobs = &front->jobs;
 	struct stfs_job *job = malloc(sizeof(*job) + size + 1);
 	int r = job ? 0 : -ENOMEM;
 
 	if (r == 0) {
-		*job = (struct stfs_job){ .req = req, .kind = kind, .size = size };
+		*job = (struct stfs_job){ .req = req, .handle = handle, .size = size };
+		stfs_handle_ref(handle);
+		/* What was read there before is of other words. */
+		stfs_handle_set_answer(front, handle, (struct stfs_slice){ 0 });
 		memcpy(job->text, data, size);
 		job->text[size] = '\0';
 		r = read_words(job);
@@ -255,7 +266,8 @@ void stfs_jobs_add(struct stfs_front *front, fuse_req_t req, enum stfs_control_k
 		pthread_mutex_unlock(&jobs->lock);
 	}
 	if (r < 0) {
-		free(job);
+		if (job)
+			free_job(front, job);
 		stfs_reply(req, r);
 	}
 }

@@ -12,6 +12,7 @@
 #include "view_control.h"
 
 struct stfs_front;
+struct stfs_handle;
 struct stfs_job;
 
 /* Embedded in the front. */
@@ -32,11 +33,10 @@ void stfs_jobs_fini(struct stfs_jobs *jobs);
 int stfs_jobs_start(struct stfs_front *front, struct fuse_session *fuse);
 
 /*
- * Takes over a write of `data` (borrowed) to the control file of that kind; one that makes no sense is answered at once, with
- * EINVAL.
+ * Takes over a write of `data` (borrowed) to an open control file; one that makes no sense is answered at once, with EINVAL.
+ * What came of it is read from the same handle then, and nothing when there is nothing to say.
  */
-void stfs_jobs_add(struct stfs_front *front, fuse_req_t req, enum stfs_control_kind kind, const char *data,
-		   size_t size);
+void stfs_jobs_add(struct stfs_front *front, fuse_req_t req, struct stfs_handle *handle, const char *data, size_t size);
 
 /*
  * Writes back what clients have changed in mapped files. Requests must be served meanwhile, by other threads.

@@ -48,6 +48,7 @@ static void free_handle(struct stfs_front *front, struct stfs_handle *handle)
 	pthread_mutex_unlock(&front->lock);
 	stfs_file_close(handle->file);
 	stfs_listing_free(handle->listing);
+	stfs_buf_fini(&handle->answer);
 	free(handle);
 }
 
@@ -90,6 +91,15 @@ int stfs_handle_new(struct stfs_front *front, const struct stfs_handle *init, st
 	pthread_mutex_unlock(&front->lock);
 	*ret_handle = h;
 	return 0;
+}
+
+void stfs_handle_set_answer(struct stfs_front *front, struct stfs_handle *handle, struct stfs_slice text)
+{
+	pthread_mutex_lock(&front->lock);
+	handle->answered = true;
+	handle->answer.len = 0;
+	(void)!stfs_buf_append(&handle->answer, text.p, text.len);
+	pthread_mutex_unlock(&front->lock);
 }
 
 /* A handle that is on its way out has no reference left to take. */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "buf.h"
 #include "edit.h"
 #include "jobs.h"
 #include "log.h"
@@ -25,6 +26,10 @@ struct stfs_handle {
 	fuse_ino_t ino;
 	bool writable;
 	enum stfs_control_kind control;
+
+	/* Of a control file; protected by the front's lock. */
+	struct stfs_buf answer; /* what its last words led to; read in place of its text */
+	bool answered;
 };
 
 /* What the requests work on; libfuse's userdata. */
@@ -36,7 +41,7 @@ struct stfs_front {
 	bool writable;
 	bool direct_io;
 	unsigned max_read;          /* bytes; 0: no limit of ours */
-	pthread_mutex_t lock;       /* protects `handles`; a leaf lock, held for a few instructions only */
+	pthread_mutex_t lock;       /* protects `handles`, and answers; a leaf lock, held for a few instructions only */
 	struct stfs_handle handles; /* head of a ring */
 
 	/* Of a writable mount. */
@@ -69,6 +74,9 @@ int stfs_handle_list_writable(struct stfs_front *front, fuse_ino_t **ret_inos, s
  */
 void stfs_handle_ref(struct stfs_handle *handle);
 void stfs_handle_unref(struct stfs_front *front, struct stfs_handle *handle);
+
+/* Sets what readers of an open control file get from now on (copied); without memory for it, nothing. */
+void stfs_handle_set_answer(struct stfs_front *front, struct stfs_handle *handle, struct stfs_slice text);
 
 static inline struct stfs_front *stfs_front_of(fuse_req_t req)
 {

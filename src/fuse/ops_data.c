@@ -84,6 +84,31 @@ static void reply_read(fuse_req_t req, struct stfs_handle *handle, uint64_t offs
 		fuse_reply_buf(req, data, n);
 }
 
+/* Sends what the words written to a control file led to. Returns false when none were. */
+static bool reply_answer(fuse_req_t req, struct stfs_handle *handle, uint64_t offset, size_t size)
+{
+	struct stfs_front *front = stfs_front_of(req);
+	_cleanup_free_ char *data = NULL;
+	size_t n = 0;
+	bool answered;
+
+	pthread_mutex_lock(&front->lock);
+	answered = handle->answered;
+	if (offset < handle->answer.len)
+		n = STFS_MIN(size, handle->answer.len - (size_t)offset);
+	data = n ? malloc(n) : NULL;
+	if (data)
+		memcpy(data, handle->answer.data + offset, n);
+	pthread_mutex_unlock(&front->lock);
+	if (!answered)
+		return false;
+	if (n && !data)
+		stfs_reply(req, -ENOMEM);
+	else
+		fuse_reply_buf(req, data, n);
+	return true;
+}
+
 void stfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	_cleanup_(stfs_reading_fini) struct stfs_reading reading = { .n = 0 };
@@ -93,6 +118,8 @@ void stfs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, str
 	int r;
 
 	(void)ino;
+	if (handle->control != STFS_CONTROL_NONE && reply_answer(req, handle, (uint64_t)offset, size))
+		return;
 	stfs_handle_ref(handle);
 	r = stfs_file_map(handle->file, (uint64_t)offset, size, &reading);
 	if (r < 0)

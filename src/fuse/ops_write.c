@@ -103,7 +103,7 @@ void stfs_op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size
 
 	(void)ino;
 	if (handle->control != STFS_CONTROL_NONE) {
-		stfs_jobs_add(front, req, handle->control, data, size);
+		stfs_jobs_add(front, req, handle, data, size);
 		return;
 	}
 	stfs_edit_run(front, &(struct stfs_edit){

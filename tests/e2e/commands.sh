@@ -91,6 +91,19 @@ cat m/__metadata__/new | grep -qx 1
 "$STFS" convert model.safetensors again.safetensors >/dev/null
 cmp "a new.safetensors" again.safetensors
 
+# Of several at once each is told what came of its own.
+for round in 5 4 3 2 1; do
+	echo "$round" >m/__metadata__/new
+	pids=()
+	for n in 1 2 3 4; do
+		"$STFS" commit m >"said.$n" &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	[ "$(grep -l ': wrote 1 file, ' said.? | wc -l)" = 1 ] || fail "several commits at once: $(cat said.?)"
+	[ "$(grep -l ': nothing is staged' said.? | wc -l)" = 3 ] || fail "several commits at once: $(cat said.?)"
+done
+
 # Dropped by dotted name, by path through the mount, all of it.
 rm -r m/model/blocks m/model/norm
 echo 2 >m/__metadata__/new

@@ -31,6 +31,28 @@ echo commit | tee -a $C/commit >/dev/null || fail "tee -a"
 [ "$(stat -c %i m.safetensors)" = "$before" ] || fail "a commit of nothing wrote a file"
 finish
 
+# What came of words is read from where they were written to, whatever others have asked for since.
+begin
+"$PYTHON" - $C <<-'END' || fail "the answer to words"
+	import os, sys
+	commit, discard = (os.open(sys.argv[1] + "/" + name, os.O_RDWR) for name in ("commit", "discard"))
+	assert os.pread(commit, 5, 0) == b"Write"
+	os.write(commit, b"commit dry-run\n")
+	try:
+	    sys.exit("discarded: %d" % os.write(discard, b"no/such/path\n"))
+	except FileNotFoundError:
+	    pass
+	assert os.pread(commit, 1000, 0).startswith(b"nothing is staged"), os.pread(commit, 1000, 0)
+	assert os.pread(discard, 1000, 0).startswith(b'"no/such/path": '), os.pread(discard, 1000, 0)
+	assert os.pread(commit, 9, 8) == b"is staged" and os.pread(commit, 9, 1000) == b""
+	try:
+	    sys.exit("accepted: %d" % os.write(commit, b"nonsense\n"))
+	except OSError:
+	    assert os.pread(commit, 1000, 0) == b"", "words that are none have an answer"
+	assert open(sys.argv[1] + "/commit").read().startswith("Write")
+END
+finish
+
 # What is not complete is refused as a whole, and named.
 begin
 echo good >m/__metadata__/note
