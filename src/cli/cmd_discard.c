@@ -11,6 +11,7 @@
 #include "walk.h"
 
 #define QUOTED(s) (stfs_quote(stfs_slice_of(s)).text)
+#define PIECE 65536 /* bytes; the kernel cuts a write of more than it likes anywhere */
 
 static const struct stfs_option_help discard_options[] = { STFS_SOURCE_ROWS };
 
@@ -129,6 +130,30 @@ static int append_mounted(struct stfs_buf *text, const char *point, const char *
 	return r < 0 ? r : stfs_buf_append_char(text, '\n');
 }
 
+/* Some whole lines from the start of `text`, which is moved on. */
+static struct stfs_slice cut_lines(struct stfs_slice *text)
+{
+	const char *end = text->len > PIECE ? memrchr(text->p, '\n', PIECE) : NULL;
+	size_t n = end ? (size_t)(end - text->p) + 1 : text->len;
+	struct stfs_slice lines = { text->p, n };
+
+	*text = (struct stfs_slice){ text->p + n, text->len - n };
+	return lines;
+}
+
+/* Writes all lines. Paths that are not there are told, and the others are dropped nevertheless. */
+static int write_lines(const char *point, struct stfs_slice text, struct stfs_buf *answer)
+{
+	int error = 0, r = 0;
+
+	while (text.len && (r == 0 || r == -ENOENT)) {
+		r = stfs_mounted_write(point, "discard", cut_lines(&text), answer);
+		if (error == 0)
+			error = r;
+	}
+	return error;
+}
+
 static int discard_mounted(const char *point, const char *rest, char **paths, int n)
 {
 	_cleanup_buf_ struct stfs_buf text = { 0 }, answer = { 0 };
@@ -144,7 +169,7 @@ static int discard_mounted(const char *point, const char *rest, char **paths, in
 	if (r == 0 && text.len == 0)
 		r = stfs_buf_append_str(&text, "all\n");
 	if (r == 0)
-		r = stfs_mounted_write(point, "discard", stfs_buf_slice(&text), &answer);
+		r = write_lines(point, stfs_buf_slice(&text), &answer);
 	if (r == 0)
 		return STFS_EXIT_OK;
 	if (stfs_mounted_complain(&answer))

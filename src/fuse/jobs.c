@@ -11,6 +11,8 @@
 #include "path.h"
 #include "quote.h"
 
+#define PIECE_MIN 4096 /* bytes that programs collect before they write, at the least */
+
 struct stfs_job {
 	struct stfs_job *next;
 	fuse_req_t req;
@@ -226,6 +228,20 @@ int stfs_jobs_start(struct stfs_front *front, struct fuse_session *fuse)
 	return -error;
 }
 
+/*
+ * Judges paths by how they are written. Programs that write a long list do so in pieces, which end anywhere, and half a path can
+ * be that of something else. A line without an end is taken for a whole one only when it comes alone, is short, and is the last.
+ */
+static int check_lines(struct stfs_job *job)
+{
+	bool ends = job->size && job->text[job->size - 1] == '\n';
+
+	if (job->size == strspn(job->text, "\n") || atomic_load(&job->handle->cut))
+		return -EINVAL;
+	atomic_store(&job->handle->cut, !ends);
+	return ends || (job->size < PIECE_MIN && !strchr(job->text, '\n')) ? 0 : -EINVAL;
+}
+
 /* Reads what was written to a control file. Files are made elsewhere for nobody but the owner of the mount. */
 static int read_words(struct stfs_job *job)
 {
@@ -235,7 +251,7 @@ static int read_words(struct stfs_job *job)
 	if (memchr(job->text, '\0', job->size))
 		return -EINVAL;
 	if (job->handle->control != STFS_CONTROL_COMMIT)
-		return job->size == strspn(job->text, "\n") ? -EINVAL : 0;
+		return check_lines(job);
 	r = stfs_commit_words_parse(job->text, &job->commit);
 	return r == 0 && job->commit.output && uid != 0 && uid != geteuid() ? -EPERM : r;
 }

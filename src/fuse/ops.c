@@ -83,6 +83,7 @@ int stfs_handle_new(struct stfs_front *front, const struct stfs_handle *init, st
 	*h = *init;
 	h->prev = &front->handles;
 	atomic_init(&h->refs, 1);
+	atomic_init(&h->cut, false);
 	atomic_flag_clear(&h->complained);
 	pthread_mutex_lock(&front->lock);
 	h->next = front->handles.next;

@@ -27,7 +27,8 @@ struct stfs_handle {
 	bool writable;
 	enum stfs_control_kind control;
 
-	/* Of a control file; protected by the front's lock. */
+	/* Of a control file. The answer is protected by the front's lock. */
+	atomic_bool cut;        /* a line was written that had no end */
 	struct stfs_buf answer; /* what its last words led to; read in place of its text */
 	bool answered;
 };

@@ -114,6 +114,17 @@ grep -qx 1 m/__metadata__/new
 "$STFS" discard model.safetensors
 grep -qx "# nothing is staged" m/.safetensors/status
 expect 1 '"nothing.here": there is nothing .*' "$STFS" discard m nothing.here
+rm -r m/model/blocks/0/post_attention_layernorm
+echo 5 >m/__metadata__/new
+# A list of any length.
+"$PYTHON" - "$STFS" <<-'END' || fail "many paths"
+	import subprocess, sys
+	paths = ["no" + "/such" * 20 + "/%d" % i for i in range(3000)] + ["model/blocks/0"]
+	process = subprocess.run([sys.argv[1], "discard", "m", *paths], capture_output=True, text=True)
+	assert process.returncode == 1 and process.stderr.count("there is nothing of that path") == 3000, process
+END
+"$STFS" status m | grep -qx "# 1 changes, 0 incomplete, .*" || fail "many paths: $("$STFS" status m)"
+"$STFS" discard m
 # Somebody took away what was staged: that is no read-only mount.
 echo 3 >m/__metadata__/new
 rm -r .model.safetensors.stage

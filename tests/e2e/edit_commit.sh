@@ -117,6 +117,24 @@ cmp m/model/a/w/data <("$STFS" cat old.safetensors model.a.w) || fail "discard o
 [ "$(stat -c %s m/lm_head/weight/data)" = 128 ] || fail "discard of data"
 [ -e m/big ] && [ -e m/file ] && [ -e m/__metadata__/new ] || fail "discard took too much"
 echo no/such/path >$C/discard 2>/dev/null && fail "discard of nothing"
+# A list that is written in pieces would name what nobody listed: model/a is staged, and model/a/b alone is meant.
+printf BYTES >m/model/a/b/data
+printf x >>m/model/a/w/data
+"$PYTHON" - $C/discard <<-'END' || fail "a list in pieces"
+	import os, sys
+	def refused(fd, words):
+	    try:
+	        sys.exit("%r: accepted: %d" % (words, os.write(fd, words)))
+	    except OSError as error:
+	        assert error.errno == 22, error
+	for pieces in [b"no/such\nmodel/a", b"/b\n"], [b"model/a/b".rjust(5000, b"/"), b"\nno/such\n"]:
+	    fd = os.open(sys.argv[1], os.O_WRONLY)
+	    for piece in pieces:
+	        refused(fd, piece)
+END
+[ "$(stat -c %s m/model/a/w/data)" = 97 ] && [ "$(cat m/model/a/b/data)" = BYTES ] || fail "a list in pieces dropped something"
+printf model/a/b >$C/discard
+[ "$(stat -c %s m/model/a/w/data)" = 97 ] && [ "$(cat m/model/a/b/data)" = bytes ] || fail "a line without an end"
 echo all >$C/discard
 "$PYTHON" "$HERE/tree.py" m old.safetensors
 [ ! -e m/file ] || fail "discard of all leaves a scratch file"
