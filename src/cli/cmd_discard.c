@@ -110,7 +110,19 @@ static int discard_paths(struct stfs_editing *editing, char **paths, int n)
 	return STFS_MAX(worst, code);
 }
 
-/* Appends the path that a mount knows `typed` by: its own path, or that of the symlink a dotted name is. */
+/* A symlink leads on from the directory it stands in. */
+static int append_target(struct stfs_buf *text, const char *typed, struct stfs_slice target)
+{
+	const char *slash = strrchr(typed, '/');
+	int r = slash ? stfs_buf_append(text, typed, (size_t)(slash - typed) + 1) : 0;
+
+	return r < 0 ? r : stfs_buf_append(text, target.p, target.len);
+}
+
+/*
+ * Appends the path that a mount knows `typed` by: its own path, or that of the symlink a dotted name is. The slash before it
+ * tells what is called "all" from all there is.
+ */
 static int append_mounted(struct stfs_buf *text, const char *point, const char *typed)
 {
 	_cleanup_free_ char *path = NULL;
@@ -122,9 +134,12 @@ static int append_mounted(struct stfs_buf *text, const char *point, const char *
 		path = NULL;
 		return -ENOMEM;
 	}
+	r = stfs_buf_append_char(text, '/');
+	if (r < 0)
+		return r;
 	n = readlink(path, target, sizeof(target));
 	if (n > 0 && (size_t)n < sizeof(target))
-		r = stfs_buf_append(text, target, (size_t)n);
+		r = append_target(text, typed, (struct stfs_slice){ target, (size_t)n });
 	else
 		r = stfs_buf_append_str(text, typed);
 	return r < 0 ? r : stfs_buf_append_char(text, '\n');

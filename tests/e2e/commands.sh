@@ -114,8 +114,21 @@ grep -qx 1 m/__metadata__/new
 "$STFS" discard model.safetensors
 grep -qx "# nothing is staged" m/.safetensors/status
 expect 1 '"nothing.here": there is nothing .*' "$STFS" discard m nothing.here
-rm -r m/model/blocks/0/post_attention_layernorm
+# What is called "all" is not all there is, and a dotted name means what it leads to from where it stands.
+mkdir -p m/all/w
+printf U8 >m/all/w/dtype
+printf 1 >m/all/w/shape
+printf x >m/all/w/data
 echo 5 >m/__metadata__/new
+"$STFS" discard m all
+[ ! -e m/all/w/data ] && grep -qx 5 m/__metadata__/new || fail "what is called all: $("$STFS" status m)"
+mkdir m/all
+"$STFS" discard m/all
+[ ! -e m/all ] && grep -qx 5 m/__metadata__/new || fail "what is called all: $("$STFS" status m)"
+rm -r m/model/blocks/0/input_layernorm m/model/blocks/1/input_layernorm
+printf x >>m/model/blocks/0/post_attention_layernorm/weight/data
+"$STFS" discard m model/blocks.0.post_attention_layernorm.weight
+"$STFS" status m | grep -qx "# 3 changes, 0 incomplete, .*" || fail "a link in a module: $("$STFS" status m)"
 # A list of any length.
 "$PYTHON" - "$STFS" <<-'END' || fail "many paths"
 	import subprocess, sys
@@ -123,7 +136,7 @@ echo 5 >m/__metadata__/new
 	process = subprocess.run([sys.argv[1], "discard", "m", *paths], capture_output=True, text=True)
 	assert process.returncode == 1 and process.stderr.count("there is nothing of that path") == 3000, process
 END
-"$STFS" status m | grep -qx "# 1 changes, 0 incomplete, .*" || fail "many paths: $("$STFS" status m)"
+"$STFS" status m | grep -qx "# 2 changes, 0 incomplete, .*" || fail "many paths: $("$STFS" status m)"
 "$STFS" discard m
 # Somebody took away what was staged: that is no read-only mount.
 echo 3 >m/__metadata__/new
