@@ -64,7 +64,7 @@ static int take_member(struct stfs_rename_map *map, struct stfs_json *json)
 	int r = stfs_json_key(json, &key);
 
 	if (r == 0 && stfs_json_peek(json) != '"')
-		return stfs_json_fail(json, "expected a string, a new name");
+		return stfs_json_fail(json, "a string, a new name");
 	if (r == 0)
 		r = stfs_json_string(json, &value);
 	if (r == 0)
@@ -72,7 +72,7 @@ static int take_member(struct stfs_rename_map *map, struct stfs_json *json)
 	if (r == 0)
 		r = stfs_json_decode(map->decoded, &value, &to);
 	if (r == 0 && (memchr(from.p, '\0', from.len) || memchr(to.p, '\0', to.len)))
-		return stfs_json_fail(json, "a name with a NUL in it cannot be given here");
+		return stfs_json_fail(json, "a name without a NUL in it");
 	return r < 0 ? r : add_pair(map, from, to);
 }
 

@@ -133,8 +133,11 @@ code 2 mv m.safetensors --map map
 has err "line 1"
 echo '{"scalar": 1}' >map
 code 2 mv m.safetensors --map map
+has err "expected a string, a new name, found '1'"
+lacks err "expected expected"
 echo '{"scalar": "a\u0000b"}' >map
 code 2 mv m.safetensors --map map
+has err "expected a name without a NUL in it, found '}'"
 code 6 mv m.safetensors --map nowhere
 unstaged m.safetensors
 
