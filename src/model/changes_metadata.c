@@ -2,6 +2,7 @@
 /* The keys of __metadata__ as a commit would write them. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "array.h"
 #include "attr_text.h"
@@ -11,11 +12,22 @@
 
 #define VALUE_MAX ((size_t)100000000) /* bytes of a value: no header holds more */
 
-/* Names that sed, perl and vim give to files they rename or remove: as a key they are what a crash left behind. */
+static bool ends_with(struct stfs_slice key, const char *end)
+{
+	size_t len = strlen(end);
+
+	return key.len > len && memcmp(key.p + key.len - len, end, len) == 0;
+}
+
+/*
+ * Names that sed, perl, Python and vim give to files they rename or remove: as a key they are what a crash left behind. And those
+ * that patch, sed and perl give to what they keep beside a file.
+ */
 bool stfs_key_is_litter(struct stfs_slice key)
 {
-	return (key.len == 9 && stfs_slice_starts(key, "sed")) || (key.len == 10 && stfs_slice_starts(key, "XX")) ||
-	       stfs_slice_is(key, "4913");
+	return (key.len == 9 && stfs_slice_starts(key, "sed")) || (key.len == 8 && stfs_slice_starts(key, "XX")) ||
+	       (key.len == 11 && stfs_slice_starts(key, "tmp")) || stfs_slice_is(key, "4913") ||
+	       ends_with(key, ".orig") || ends_with(key, ".rej") || ends_with(key, ".bak");
 }
 
 /* Key and value of a file of __metadata__. */

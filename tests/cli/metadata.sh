@@ -78,6 +78,20 @@ assert open("shards/model.safetensors.index.json").read() == open("old/model.saf
 END
 [ "$(ls -A shards | wc -l)" -eq 3 ] || fail "leftovers: $(ls -A shards)"
 
+# What tools leave behind is told apart from what somebody would call an entry.
+for key in sedAbCdEf XXldduaM tmpk3x_9a1b 4913 note.orig note.rej note.bak; do
+	code 0 set-metadata small.safetensors "$key=x"
+	code 0 status small.safetensors
+	has out "A __metadata__/$key (looks like a tool's leftover)"
+	code 0 commit --dry-run small.safetensors
+	has err "warning: small.safetensors: __metadata__ key \"$key\" looks like a tool's leftover"
+	code 0 discard small.safetensors
+done
+code 0 set-metadata small.safetensors sed=1 XX=1 tmp=1 .bak=1 original=1
+code 0 status small.safetensors
+lacks out leftover
+code 0 discard small.safetensors
+
 code 2 set-metadata small.safetensors format
 has err '"format" is not written KEY=VALUE'
 code 2 set-metadata small.safetensors
