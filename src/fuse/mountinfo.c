@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "macros.h"
+#include "path.h"
 
 static void close_file(FILE **file)
 {
@@ -106,28 +108,52 @@ int stfs_mountinfo_find(const char *path, struct stfs_mount *ret)
 	return 0;
 }
 
-/* Whether a mount's source is that file, by whatever name. The list is foreign text: only looked at, never opened. */
-static bool is_mount_of(const struct fields *f, const struct stat *source)
+/* A source that is looked for: a file by whatever name, or one that is not there yet by its name. */
+struct wanted {
+	struct stat st;
+	char *path; /* absolute; NULL for a file that is there */
+};
+
+static void wanted_fini(struct wanted *wanted)
 {
+	free(wanted->path);
+}
+
+static int wanted_init(struct wanted *wanted, const char *source)
+{
+	*wanted = (struct wanted){ .path = NULL };
+	if (stat(source, &wanted->st) == 0)
+		return 0;
+	return errno == ENOENT ? stfs_path_anchor(source, &wanted->path) : -errno;
+}
+
+/* Whether a mount's source is that. The list is foreign text: only looked at, never opened. */
+static bool is_mount_of(const struct fields *f, const struct wanted *wanted)
+{
+	_cleanup_free_ char *path = NULL;
 	struct stat st;
 
-	return strcmp(f->type, STFS_FSTYPE) == 0 && strncmp(f->options, "rw", 2) == 0 && f->source[0] == '/' &&
-	       stat(f->source, &st) == 0 && st.st_dev == source->st_dev && st.st_ino == source->st_ino;
+	if (strcmp(f->type, STFS_FSTYPE) != 0 || strncmp(f->options, "rw", 2) != 0 || f->source[0] != '/')
+		return false;
+	if (wanted->path)
+		return stfs_path_anchor(f->source, &path) == 0 && strcmp(path, wanted->path) == 0;
+	return stat(f->source, &st) == 0 && st.st_dev == wanted->st.st_dev && st.st_ino == wanted->st.st_ino;
 }
 
 int stfs_mountinfo_find_writable(const char *source, char **ret_point)
 {
 	_cleanup_(close_file) FILE *file = fopen("/proc/self/mountinfo", "re");
+	_cleanup_(wanted_fini) struct wanted wanted = { .path = NULL };
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
-	struct stat st;
+	int r = file ? wanted_init(&wanted, source) : -errno;
 
-	if (!file || stat(source, &st) < 0)
-		return -errno;
+	if (r < 0)
+		return r;
 	while (getline(&line, &size, file) >= 0) {
 		struct fields fields;
 
-		if (!split_line(line, &fields) || !is_mount_of(&fields, &st))
+		if (!split_line(line, &fields) || !is_mount_of(&fields, &wanted))
 			continue;
 		*ret_point = strdup(fields.point);
 		return *ret_point ? 0 : -ENOMEM;

@@ -21,8 +21,8 @@ struct stfs_mount {
 int stfs_mountinfo_find(const char *path, struct stfs_mount *ret);
 
 /*
- * Finds a mount of ours, open for writing, whose source is the same file or directory as `source`. Returns 0, -ENOENT when
- * there is none, or -errno. The caller frees *ret_point, its absolute path.
+ * Finds a mount of ours, open for writing, whose source is the same file or directory as `source`, or has the same name when
+ * that is not there yet. Returns 0, -ENOENT when there is none, or -errno. The caller frees *ret_point, its absolute path.
  */
 int stfs_mountinfo_find_writable(const char *source, char **ret_point);
 

@@ -19,6 +19,10 @@ start x.safetensors m -o new
 [ ! -e x.safetensors ] && [ ! -e .x.safetensors.stage ] || fail "made before anything was staged"
 tensor m/a/b
 grep -qx "A a.b" m/.safetensors/status
+# A file that is not there yet is mounted all the same.
+"$STFS" status -o new x.safetensors | grep -qx "A a.b" || fail "status of what is mounted"
+expect 4 '"x.safetensors" is mounted at .*' "$STFS" set-metadata -o new x.safetensors a=b
+expect 0 "" "$STFS" commit -o new --dry-run x.safetensors
 expect 0 "" "$STFS" commit m
 [ "$(stat -c %a x.safetensors)" = 644 ] || fail "the mode of the new file"
 "$PYTHON" "$HERE/tree.py" m x.safetensors
