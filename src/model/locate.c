@@ -390,20 +390,22 @@ static int locate_in_folder(const char *pick, bool partial, struct stfs_report *
 	return r == -ENOENT ? refuse_empty(location->dir_fd, report) : r;
 }
 
-/* The name a mount of `path` gets by default: its last part, without .safetensors and what follows it. */
+/*
+ * The name a mount of `path` gets by default: its last part, without .safetensors and what follows it. A directory that nobody
+ * can tell the path of, as one is that was removed under us, has no such part.
+ */
 static char *make_label(const char *path, bool is_dir)
 {
-	_cleanup_free_ char *real = is_dir ? realpath(path, NULL) : strdup(path);
-	const char *slash = real ? strrchr(real, '/') : NULL;
-	const char *base = slash ? slash + 1 : real;
+	_cleanup_free_ char *real = is_dir ? realpath(path, NULL) : NULL;
+	const char *full = is_dir ? real : path;
+	const char *slash = full ? strrchr(full, '/') : NULL;
+	const char *base = slash ? slash + 1 : full;
 	const char *end;
 
-	if (!base)
-		return NULL;
+	if (!base || !*base)
+		return strdup("model");
 	end = is_dir ? NULL : strstr(base, ".safetensors");
-	if (end && end != base)
-		return strndup(base, (size_t)(end - base));
-	return strdup(*base ? base : "model");
+	return end && end != base ? strndup(base, (size_t)(end - base)) : strdup(base);
 }
 
 /* Opens the folder of a file. Who may pass through a folder may read what he knows the name of, without listing it. */

@@ -45,8 +45,10 @@ static int locate_folder(const char *source, struct stfs_report *report, struct 
 	if (r < 0)
 		return r;
 	real = realpath(source, NULL);
+	if (!real)
+		return fail(report, -errno, "has no path");
 	location->folder = strdup(source);
-	location->label = real ? strdup(strrchr(real, '/') + 1) : NULL;
+	location->label = strdup(strrchr(real, '/') + 1);
 	return location->folder && location->label ? 0 : -ENOMEM;
 }
 

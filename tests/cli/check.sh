@@ -56,6 +56,10 @@ has out "hole.safetensors: error: "
 has out "nowhere: error: "
 has out "layers.safetensors: ok"
 code 3 check /dev/null
+# A directory that was removed under us has no path, and no model.
+mkdir gone
+(cd gone && rmdir ../gone && out=$("$program" check . 2>&1); [ $? = 1 ] && grep -q "^\.: error: no .safetensors file" <<<"$out") ||
+	fail "a directory without a path"
 mkfifo pipe
 code 3 check pipe
 code 2 check
