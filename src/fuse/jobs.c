@@ -11,7 +11,7 @@
 #include "path.h"
 #include "quote.h"
 
-#define PIECE_MIN 4096 /* bytes that programs collect before they write, at the least */
+#define PIECE_MIN 512 /* bytes that programs collect before they write, at the least: dd, others 4096 and more */
 
 struct stfs_job {
 	struct stfs_job *next;
@@ -230,7 +230,7 @@ int stfs_jobs_start(struct stfs_front *front, struct fuse_session *fuse)
 
 /*
  * Judges paths by how they are written. Programs that write a long list do so in pieces, which end anywhere, and half a path can
- * be that of something else. A line without an end is taken for a whole one only when it comes alone, is short, and is the last.
+ * be that of something else. A line without an end is taken for a whole one only in a short list, and if it is the last.
  */
 static int check_lines(struct stfs_job *job)
 {
@@ -239,7 +239,7 @@ static int check_lines(struct stfs_job *job)
 	if (job->size == strspn(job->text, "\n") || atomic_load(&job->handle->cut))
 		return -EINVAL;
 	atomic_store(&job->handle->cut, !ends);
-	return ends || (job->size < PIECE_MIN && !strchr(job->text, '\n')) ? 0 : -EINVAL;
+	return ends || job->size < PIECE_MIN ? 0 : -EINVAL;
 }
 
 /* Reads what was written to a control file. Files are made elsewhere for nobody but the owner of the mount. */

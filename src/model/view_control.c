@@ -63,7 +63,7 @@ static int write_discard_help(struct stfs_buf *buf, struct stfs_view *view)
 {
 	(void)view;
 	return stfs_buf_append_str(buf, "Write \"all\", or paths, one a line, to drop what is staged there.\n"
-					"Several lines are taken if the last one has an end, too.\n");
+					"The last line of a long list must have an end, too.\n");
 }
 
 static int write_result(struct stfs_buf *buf, struct stfs_view *view)
