@@ -41,18 +41,32 @@ static int add(struct stfs_known *known, uint64_t ino, uint64_t parent, struct s
 	return 0;
 }
 
-int stfs_known_collect(struct stfs_view *view, struct stfs_known *known)
+/* Adds a node, unless it is generated from the model as it stands. */
+static int collect_node(struct stfs_view *view, uint32_t node, struct stfs_known *known)
+{
+	const struct stfs_node *n = &view->tree.nodes[node];
+
+	if (node == STFS_NODE_ROOT || !(n->kind == STFS_NODE_OWN || n->attr || n->explicit_slots || n->moved))
+		return 0;
+	return add(known, stfs_view_place(view, node).ino, stfs_view_place(view, n->parent).ino,
+		   stfs_tree_name(&view->tree, node));
+}
+
+int stfs_known_collect(struct stfs_view *view, uint32_t top, struct stfs_known *known)
 {
 	int r = 0;
 
-	for (uint32_t node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, STFS_NODE_ROOT);
-	     r == 0 && node != STFS_NODE_NONE; node = stfs_tree_next(&view->tree, STFS_NODE_ROOT, node)) {
-		const struct stfs_node *n = &view->tree.nodes[node];
+	for (uint32_t node = top; r == 0 && node != STFS_NODE_NONE; node = stfs_tree_next(&view->tree, top, node))
+		r = collect_node(view, node, known);
+	return r;
+}
 
-		if (n->kind == STFS_NODE_OWN || n->attr || n->explicit_slots || n->moved)
-			r = add(known, stfs_view_place(view, node).ino, stfs_view_place(view, n->parent).ino,
-				stfs_tree_name(&view->tree, node));
-	}
+int stfs_known_collect_above(struct stfs_view *view, uint32_t node, struct stfs_known *known)
+{
+	int r = 0;
+
+	for (; r == 0 && node != STFS_NODE_ROOT; node = view->tree.nodes[node].parent)
+		r = collect_node(view, node, known);
 	return r;
 }
 

@@ -17,8 +17,12 @@ struct stfs_known {
 /* Releases the memory. */
 void stfs_known_fini(struct stfs_known *known);
 
-/* Adds every node that is not generated from the model as it stands. Called with the tree locked. */
-int stfs_known_collect(struct stfs_view *view, struct stfs_known *known) STFS_MUST_CHECK;
+/*
+ * Add nodes that are not generated from the model as it stands: `top` and all below it; a node and those that lead to it. Called
+ * with the tree locked. Return 0 or -ENOMEM.
+ */
+int stfs_known_collect(struct stfs_view *view, uint32_t top, struct stfs_known *known) STFS_MUST_CHECK;
+int stfs_known_collect_above(struct stfs_view *view, uint32_t node, struct stfs_known *known) STFS_MUST_CHECK;
 
 /* Tells the watcher to forget them; called without locks. */
 void stfs_known_tell(struct stfs_view *view, const struct stfs_known *known);

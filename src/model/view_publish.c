@@ -300,7 +300,7 @@ int stfs_view_publish(struct stfs_view *view, struct stfs_model *model, const st
 	pthread_rwlock_wrlock(&view->tree_lock);
 	r = prepare(&publishing, changes);
 	if (r == 0)
-		r = stfs_known_collect(view, &known);
+		r = stfs_known_collect(view, STFS_NODE_ROOT, &known);
 	if (r == 0) {
 		rebase(&publishing);
 		old = view->model;

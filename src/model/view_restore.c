@@ -417,6 +417,23 @@ static int find_named(const struct stfs_view *view, struct stfs_slice *path, str
 	return r;
 }
 
+/* What the kernel knows of the path: what is there, which may go, and the directories that lead there. */
+static int collect_known(struct stfs_view *view, struct stfs_slice path, struct stfs_known *known)
+{
+	const struct stfs_tree *tree = &view->tree;
+	uint32_t node = STFS_NODE_ROOT, child = node;
+	int r;
+
+	while (path.len && child != STFS_NODE_NONE) {
+		child = stfs_tree_child(tree, node, stfs_slice_cut(&path, '/'));
+		node = child == STFS_NODE_NONE ? node : child;
+	}
+	if (child == STFS_NODE_NONE)
+		return stfs_known_collect_above(view, node, known);
+	r = stfs_known_collect(view, node, known);
+	return r < 0 ? r : stfs_known_collect_above(view, tree->nodes[node].parent, known);
+}
+
 int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stfs_diag *diag)
 {
 	_cleanup_(stfs_known_fini) struct stfs_known known = { 0 };
@@ -430,9 +447,9 @@ int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stf
 		return r;
 	while (path.len && path.p[path.len - 1] == '/')
 		path.len--;
-	r = stfs_known_collect(view, &known);
+	r = find_named(view, &path, &named);
 	if (r == 0)
-		r = find_named(view, &path, &named);
+		r = collect_known(view, path, &known);
 	if (r == 0)
 		r = path.len ? restore(view, path, true) : restore_all(view, true);
 	stfs_edit_end(view);
