@@ -166,7 +166,7 @@ static void fill_dir(const struct stfs_view *view, const struct stfs_place *plac
 	attr->perm = dir_perm(attr->perm);
 	attr->nlink = 2;
 	if (place->slot == STFS_SLOT_DIR && view->tree.nodes[place->node].attr)
-		fill_set(&view->dir_attrs[view->tree.nodes[place->node].attr - 1], attr);
+		fill_set(&view->dir_attrs[view->tree.nodes[place->node].attr - 1].attr, attr);
 	if (place->slot == STFS_SLOT_DIR)
 		attr->nlink += view->tree.nodes[place->node].n_dirs + stfs_view_lists_control(view, place->node);
 }

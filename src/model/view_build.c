@@ -176,7 +176,7 @@ int stfs_view_new(struct stfs_model *model, const struct stfs_view_options *opti
 void stfs_view_free_contents(struct stfs_view *view, bool drop)
 {
 	for (uint32_t i = 0; i < view->n_contents; i++) {
-		if (drop && view->contents[i])
+		if (drop)
 			stfs_content_drop(view->contents[i]);
 		stfs_content_unref(view->contents[i]);
 	}

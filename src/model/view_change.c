@@ -38,35 +38,26 @@ uint64_t stfs_change_ino_of_id(uint64_t id)
 	return number << STFS_SLOT_BITS | (slot ? slot : STFS_SLOT_KEY);
 }
 
-/* A free place for a content. */
-static int reserve_content(struct stfs_view *view, uint32_t *ret)
+/* Makes room for one more content. */
+static int reserve_content(struct stfs_view *view)
 {
-	int r;
-
-	/* Places are reused from the end only: good enough for files that come and go. */
-	while (view->n_contents && !view->contents[view->n_contents - 1])
-		view->n_contents--;
-	r = stfs_array_grow((void **)&view->contents, view->n_contents, &view->contents_cap, STFS_NODES_MAX,
-			    sizeof(struct stfs_content *));
-	if (r == 0)
-		*ret = view->n_contents;
-	return r;
+	return stfs_array_grow((void **)&view->contents, view->n_contents, &view->contents_cap, STFS_NODES_MAX,
+			       sizeof(*view->contents));
 }
 
 int stfs_change_add_file(struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_content *content,
 			 uint32_t *ret_node)
 {
-	uint32_t place = 0, node;
-	int r = reserve_content(view, &place);
+	uint32_t node;
+	int r = reserve_content(view);
 
 	if (r == 0)
 		r = stfs_tree_insert(&view->tree, dir, name, STFS_NODE_OWN,
 				     stfs_change_id_of_ino(stfs_content_ino(content)), &node);
 	if (r < 0)
 		return r;
-	view->contents[place] = content;
-	view->n_contents = place + 1;
-	view->tree.nodes[node].entry = place;
+	view->tree.nodes[node].entry = view->n_contents;
+	view->contents[view->n_contents++] = content;
 	*ret_node = node;
 	return 0;
 }
@@ -140,14 +131,14 @@ int stfs_change_make_explicit(struct stfs_view *view, uint32_t dir)
 int stfs_change_make_slot(struct stfs_view *view, uint32_t dir, enum stfs_slot slot, struct stfs_content **ret)
 {
 	struct stfs_place place = { view->tree.nodes[dir].id << STFS_SLOT_BITS | slot, slot, dir };
-	uint32_t node = stfs_tree_child(&view->tree, dir, slot_name(slot)), unused;
+	uint32_t node = stfs_tree_child(&view->tree, dir, slot_name(slot));
 	uint32_t holder = stfs_tree_find(&view->tree, stfs_change_id_of_ino(place.ino));
 	int r;
 
 	/* The file that was there may have another name now, and kept its number. */
 	if (holder != STFS_NODE_NONE && (node == STFS_NODE_NONE || !stfs_tree_is_below(&view->tree, holder, node)))
 		place.ino = stfs_change_new_id(view) << STFS_SLOT_BITS | STFS_SLOT_KEY;
-	r = reserve_content(view, &unused);
+	r = reserve_content(view);
 	if (r == 0)
 		r = stfs_tree_reserve(&view->tree, 1, slot_name(slot).len);
 	return r < 0 ? r : make_slot_content(view, &place, ret);
@@ -169,7 +160,6 @@ int stfs_change_make_file(struct stfs_view *view, uint32_t node)
 	_cleanup_buf_ struct stfs_buf text = { 0 };
 	struct stfs_place place;
 	struct stfs_file_attr attr;
-	uint32_t slot = 0;
 	int r;
 
 	if (view->tree.nodes[node].kind != STFS_NODE_KEY)
@@ -180,13 +170,12 @@ int stfs_change_make_file(struct stfs_view *view, uint32_t node)
 	if (r == 0)
 		r = stfs_content_new_text(place.ino, stfs_buf_slice(&text), &attr, &content);
 	if (r == 0)
-		r = reserve_content(view, &slot);
+		r = reserve_content(view);
 	if (r < 0)
 		return r;
-	view->contents[slot] = stfs_steal(content);
-	view->n_contents = slot + 1;
 	view->tree.nodes[node].kind = STFS_NODE_OWN;
-	view->tree.nodes[node].entry = slot;
+	view->tree.nodes[node].entry = view->n_contents;
+	view->contents[view->n_contents++] = stfs_steal(content);
 	return 0;
 }
 
@@ -227,17 +216,37 @@ bool stfs_change_is_tensor(const struct stfs_view *view, uint32_t dir)
 	return false;
 }
 
+/* Lets go of the content of a node. The last one takes its place, so that files that come and go leave none behind. */
+static void release_content(struct stfs_view *view, struct stfs_node *n)
+{
+	struct stfs_content *content = view->contents[n->entry], *last = view->contents[--view->n_contents];
+	uint32_t node = stfs_tree_find(&view->tree, stfs_change_id_of_ino(stfs_content_ino(last)));
+
+	view->contents[n->entry] = last;
+	view->tree.nodes[node].entry = n->entry;
+	stfs_content_drop(content);
+	stfs_content_unref(content);
+}
+
+/* The same with the attributes of a directory, if some were set. */
+static void release_dir_attr(struct stfs_view *view, struct stfs_node *n)
+{
+	struct stfs_dir_attr last;
+
+	if (!n->attr)
+		return;
+	last = view->dir_attrs[--view->n_dir_attrs];
+	view->dir_attrs[n->attr - 1] = last;
+	view->tree.nodes[last.node].attr = n->attr;
+}
+
 void stfs_change_remove(struct stfs_view *view, uint32_t node)
 {
 	struct stfs_node *n = &view->tree.nodes[node];
 
-	if (n->kind == STFS_NODE_OWN) {
-		struct stfs_content **place = &view->contents[n->entry];
-
-		stfs_content_drop(*place);
-		stfs_content_unref(*place);
-		*place = NULL;
-	}
+	if (n->kind == STFS_NODE_OWN)
+		release_content(view, n);
+	release_dir_attr(view, n);
 	stfs_tree_remove(&view->tree, node);
 }
 
@@ -309,7 +318,7 @@ int stfs_change_set_dir_attr(struct stfs_view *view, uint32_t dir, const struct 
 			return r;
 		n->attr = ++view->n_dir_attrs;
 	}
-	view->dir_attrs[n->attr - 1] = *attr;
+	view->dir_attrs[n->attr - 1] = (struct stfs_dir_attr){ *attr, dir };
 	return 0;
 }
 

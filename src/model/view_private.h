@@ -74,6 +74,12 @@ enum stfs_role {
 	STFS_ROLE_SCRATCH,
 };
 
+/* Attributes that were set of a directory. */
+struct stfs_dir_attr {
+	struct stfs_file_attr attr;
+	uint32_t node;
+};
+
 /*
  * Lock order: tree_lock, one content's lock, the journal's; `lock` is a leaf. No lock is held while the model
  * file is read for a reply, nor while a watcher is told.
@@ -87,9 +93,9 @@ struct stfs_view {
 	/* protects the tree and the arrays below it; only a writable view ever writes them */
 	pthread_rwlock_t tree_lock;
 	struct stfs_tree tree;
-	struct stfs_content **contents; /* of file nodes, by their `entry`; NULL for a free place */
+	struct stfs_content **contents; /* of file nodes, by their `entry` */
 	uint32_t n_contents, contents_cap;
-	struct stfs_file_attr *dir_attrs; /* of nodes that have some, by `attr` - 1 */
+	struct stfs_dir_attr *dir_attrs; /* of nodes that have some, by `attr` - 1 */
 	uint32_t n_dir_attrs, dir_attrs_cap;
 	uint64_t next_id; /* counts made nodes, from anywhere on */
 

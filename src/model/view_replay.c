@@ -329,7 +329,7 @@ static int apply(void *user, const struct stfs_record *record)
 static int end_replay(struct stfs_view *view, bool same_boot)
 {
 	for (uint32_t i = 0; i < view->n_contents; i++) {
-		int r = view->contents[i] ? stfs_content_replay_end(view->contents[i], same_boot) : 0;
+		int r = stfs_content_replay_end(view->contents[i], same_boot);
 
 		if (r < 0)
 			return r;
@@ -376,7 +376,7 @@ static int sweep(struct stfs_view *view)
 	for (uint32_t i = 0; r == 0 && i < view->n_contents; i++) {
 		struct stfs_content *content = view->contents[i];
 
-		if (content && stfs_content_stage_number(content))
+		if (stfs_content_stage_number(content))
 			r = stfs_idmap_put(&staged, stfs_content_stage_number(content), content);
 	}
 	if (r == 0)

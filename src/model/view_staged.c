@@ -48,12 +48,10 @@ static int sync_contents(struct stfs_view *view)
 {
 	int error = 0;
 
+	for (uint32_t i = 0; i < view->n_contents; i++)
+		stfs_content_start_sync(view->contents[i]);
 	for (uint32_t i = 0; i < view->n_contents; i++) {
-		if (view->contents[i])
-			stfs_content_start_sync(view->contents[i]);
-	}
-	for (uint32_t i = 0; i < view->n_contents; i++) {
-		int r = view->contents[i] ? sync_content(view, view->contents[i]) : 0;
+		int r = sync_content(view, view->contents[i]);
 
 		if (r < 0)
 			error = r;
@@ -110,7 +108,7 @@ static bool has_empty_dir(const struct stfs_view *view)
 static bool has_edited_text(const struct stfs_view *view)
 {
 	for (uint32_t i = 0; i < view->n_contents; i++) {
-		if (view->contents[i] && stfs_content_edited(view->contents[i]))
+		if (stfs_content_edited(view->contents[i]))
 			return true;
 	}
 	return false;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an edit costs follows what it touches, not what else is staged or was staged before. */
+#include "view_private.h"
+
 #include "edit_fixture.h"
 #include "run_tests.h"
 
@@ -84,6 +86,46 @@ START_TEST(a_discard_tells_of_all_that_changes)
 }
 END_TEST
 
+/* Editors write a new file and give it the old one's name: places of what is gone must be used again, whatever stays. */
+START_TEST(files_that_come_and_go_leave_no_places)
+{
+	ck_assert_int_eq(put("first", "1"), 0);
+	ck_assert_int_eq(put("target", "t"), 0);
+	for (int i = 0; i < MANY; i++) {
+		ck_assert_int_eq(put("temporary", numbered("", i)), 0);
+		ck_assert_int_eq(do_rename("temporary", "target"), 0);
+		ck_assert_int_eq(put("__metadata__/note", numbered("", i)), 0);
+		ck_assert_int_eq(do_unlink("__metadata__/note"), 0);
+	}
+	ck_assert_uint_le(view->n_contents, 3);
+	expect("first", "1");
+	expect("target", "99");
+	ck_assert_int_eq(do_unlink("first"), 0);
+	expect("target", "99");
+	reopen();
+	expect("target", "99");
+}
+END_TEST
+
+START_TEST(directories_that_come_and_go_leave_no_places)
+{
+	struct stfs_attr_change change = { .set_perm = true, .perm = 0700 };
+	struct stfs_attr attr;
+
+	ck_assert_int_eq(do_mkdir("stays"), 0);
+	ck_assert_int_eq(stfs_view_setattr(view, ino_of("stays"), &change, &attr), 0);
+	for (int i = 0; i < MANY; i++) {
+		ck_assert_int_eq(do_mkdir("one"), 0);
+		ck_assert_int_eq(do_mkdir("two"), 0);
+		ck_assert_int_eq(do_rmdir("one"), 0);
+		ck_assert_int_eq(do_rmdir("two"), 0);
+	}
+	ck_assert_uint_le(view->n_dir_attrs, 4);
+	ck_assert_int_eq(stfs_view_getattr(view, ino_of("stays"), &attr), 0);
+	ck_assert_int_eq(attr.perm, 0700);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tcase = tcase_create("all");
@@ -91,6 +133,8 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, a_discard_tells_of_its_path);
 	tcase_add_test(tcase, a_discard_tells_of_all_that_changes);
+	tcase_add_test(tcase, files_that_come_and_go_leave_no_places);
+	tcase_add_test(tcase, directories_that_come_and_go_leave_no_places);
 	tcase_set_timeout(tcase, 60);
 	return run_tests("edit_cost", tcase);
 }
