@@ -8,46 +8,6 @@
 #include "plan_private.h"
 #include "shard_name.h"
 
-/* How many whole pieces between dots two names have in common at their start. */
-static unsigned common_pieces(struct stfs_slice a, struct stfs_slice b)
-{
-	size_t n = STFS_MIN(a.len, b.len);
-	unsigned pieces = 0;
-
-	for (size_t i = 0; i < n && a.p[i] == b.p[i]; i++)
-		pieces += a.p[i] == '.';
-	return pieces;
-}
-
-/* The file of the tensor whose name is nearest to a new one's; without a relative the last file. */
-static uint32_t nearest_file(const struct stfs_planning *planning, struct stfs_slice name)
-{
-	const struct stfs_changes *changes = planning->changes;
-	uint32_t file = planning->model->n_files - 1;
-	unsigned best = 0;
-
-	for (uint32_t i = 0; i < changes->n_tensors; i++) {
-		const struct stfs_staged_tensor *other = &changes->tensors[i];
-		unsigned common;
-
-		if (other->entry == STFS_ENTRY_NONE)
-			continue;
-		common = common_pieces(name, other->name);
-		if (common > best || (common == best && common > 0)) {
-			best = common;
-			file = planning->model->entries[other->entry].file;
-		}
-	}
-	return file;
-}
-
-static uint32_t file_of(const struct stfs_planning *planning, const struct stfs_staged_tensor *tensor)
-{
-	if (tensor->entry != STFS_ENTRY_NONE)
-		return planning->model->entries[tensor->entry].file;
-	return planning->model->n_files > 1 ? nearest_file(planning, tensor->name) : 0;
-}
-
 /* Makes `n` files in the plan. */
 static int make_files(struct stfs_planning *planning, uint32_t n)
 {
@@ -152,6 +112,28 @@ static int remove_empty(struct stfs_planning *planning)
 	return 0;
 }
 
+/* Finds the file of each tensor: where it was, a new one with the tensor of the nearest name, else in the last file. */
+static int find_files(const struct stfs_planning *planning, uint32_t *where)
+{
+	_cleanup_(stfs_nearest_fini) struct stfs_nearest nearest = { 0 };
+	const struct stfs_changes *changes = planning->changes;
+	const struct stfs_model *model = planning->model;
+	uint32_t i;
+
+	for (i = 0; i < changes->n_tensors && changes->tensors[i].entry != STFS_ENTRY_NONE; i++)
+		where[i] = model->entries[changes->tensors[i].entry].file;
+	if (i == changes->n_tensors || model->n_files == 1)
+		return 0;
+	if (stfs_nearest_init(&nearest, changes) < 0)
+		return -ENOMEM;
+	for (; i < changes->n_tensors; i++) {
+		uint32_t sibling = stfs_nearest_find(&nearest, changes->tensors[i].name);
+
+		where[i] = sibling == UINT32_MAX ? model->n_files - 1 : where[sibling];
+	}
+	return 0;
+}
+
 /* Every tensor stays in its file. */
 static int keep_files(struct stfs_planning *planning)
 {
@@ -164,8 +146,8 @@ static int keep_files(struct stfs_planning *planning)
 		plan->files[i].old_file = i;
 		plan->files[i].name = stfs_slice_of(model->file_names[i]);
 	}
-	for (uint32_t i = 0; r == 0 && i < planning->changes->n_tensors; i++)
-		where[i] = file_of(planning, &planning->changes->tensors[i]);
+	if (r == 0)
+		r = find_files(planning, where);
 	if (r == 0)
 		r = distribute(planning, where);
 	if (r < 0)
