@@ -49,7 +49,7 @@ struct stfs_changes {
 	uint32_t n_deleted;
 	struct stfs_staged_key *keys; /* in the order of the tree */
 	uint32_t n_keys;
-	struct stfs_slice *deleted_keys;
+	uint32_t *deleted_keys; /* metadata of the model that is gone */
 	uint32_t n_deleted_keys;
 	struct stfs_slice *scratch; /* paths of files that are never committed */
 	uint32_t n_scratch;

@@ -133,15 +133,11 @@ static int append_key(struct stfs_buf *buf, const struct stfs_staged_key *key)
 	return r < 0 ? r : stfs_buf_printf(buf, "%s %s\n", key->in_model ? "" : "\n   ", stfs_quote(key->value).text);
 }
 
-static int append_deleted_key(struct stfs_buf *buf, const struct stfs_model *model, struct stfs_slice key)
+static int append_deleted_key(struct stfs_buf *buf, const struct stfs_metadata_entry *old)
 {
-	int r = append_start(buf, "D __metadata__/", key);
+	int r = append_start(buf, "D __metadata__/", old->key);
 
-	for (uint32_t i = 0; r == 0 && i < model->n_metadata; i++) {
-		if (stfs_slice_equal(model->metadata[i].key, key))
-			return stfs_buf_printf(buf, "\n    %s\n", stfs_quote(model->metadata[i].value).text);
-	}
-	return r < 0 ? r : stfs_buf_append_char(buf, '\n');
+	return r < 0 ? r : stfs_buf_printf(buf, "\n    %s\n", stfs_quote(old->value).text);
 }
 
 int stfs_changes_diff(const struct stfs_changes *changes, const struct stfs_model *model, struct stfs_buf *buf)
@@ -157,7 +153,7 @@ int stfs_changes_diff(const struct stfs_changes *changes, const struct stfs_mode
 	for (uint32_t i = 0; r == 0 && i < changes->n_keys; i++)
 		r = append_key(buf, &changes->keys[i]);
 	for (uint32_t i = 0; r == 0 && i < changes->n_deleted_keys; i++)
-		r = append_deleted_key(buf, model, changes->deleted_keys[i]);
+		r = append_deleted_key(buf, &model->metadata[changes->deleted_keys[i]]);
 	/* A control file that says nothing looks like one that failed. */
 	return r == 0 && buf->len == 0 ? stfs_buf_append_str(buf, "# nothing is staged\n") : r;
 }
@@ -286,7 +282,7 @@ static int json_gone(const struct stfs_changes *changes, const struct stfs_model
 	for (uint32_t i = 0; r == 0 && i < changes->n_deleted_keys; i++) {
 		r = json_item(buf, separator);
 		if (r == 0)
-			r = json_name(buf, "key", changes->deleted_keys[i]);
+			r = json_name(buf, "key", model->metadata[changes->deleted_keys[i]].key);
 		if (r == 0)
 			r = stfs_buf_append_str(buf, ",\"value\":null}");
 	}

@@ -119,7 +119,7 @@ int stfs_collect_deleted_keys(struct stfs_collecting *collecting)
 			changes->keys[at].in_model = true;
 			changes->keys[at].before = model->metadata[i].value;
 		} else if (stfs_view_key_is_shown(model->metadata[i].key)) {
-			changes->deleted_keys[changes->n_deleted_keys++] = model->metadata[i].key;
+			changes->deleted_keys[changes->n_deleted_keys++] = i;
 		} else {
 			r = keep_key(collecting, &model->metadata[i]);
 			items.base = changes->keys;

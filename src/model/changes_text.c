@@ -96,7 +96,7 @@ int stfs_changes_text(const struct stfs_changes *changes, const struct stfs_mode
 	for (uint32_t i = 0; r == 0 && i < changes->n_keys; i++)
 		r = append_key(buf, &changes->keys[i]);
 	for (uint32_t i = 0; r == 0 && i < changes->n_deleted_keys; i++)
-		r = append_line(buf, "D __metadata__/", changes->deleted_keys[i], "\n");
+		r = append_line(buf, "D __metadata__/", model->metadata[changes->deleted_keys[i]].key, "\n");
 	for (uint32_t i = 0; r == 0 && i < changes->n_scratch; i++)
 		r = append_line(buf, "? ", changes->scratch[i], "\n");
 	return r < 0 ? r : append_totals(buf, changes);
@@ -165,7 +165,7 @@ static int json_deleted(const struct stfs_changes *changes, const struct stfs_mo
 			r = stfs_buf_append_char(buf, '}');
 	}
 	for (uint32_t i = 0; r == 0 && i < changes->n_deleted_keys; i++) {
-		r = json_start(buf, first, "deleted", "key", changes->deleted_keys[i]);
+		r = json_start(buf, first, "deleted", "key", model->metadata[changes->deleted_keys[i]].key);
 		if (r == 0)
 			r = stfs_buf_append_char(buf, '}');
 	}

@@ -50,7 +50,7 @@ static bool metadata_changes(const struct stfs_planning *planning, uint32_t file
 	const struct stfs_header *header = stfs_snapshot_header(planning->model->files[file]);
 
 	for (uint32_t i = 0; i < changes->n_deleted_keys; i++) {
-		if (stfs_header_metadata(header, changes->deleted_keys[i]))
+		if (stfs_header_metadata(header, planning->model->metadata[changes->deleted_keys[i]].key))
 			return true;
 	}
 	for (uint32_t i = 0; i < changes->n_keys; i++) {
