@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "content_private.h"
+#include "retry.h"
 
 /* Whether a run goes on where the content, the beginning of the same, ends: a kernel copies 2 GiB at a time. */
 static bool is_continued(const struct stfs_content *content, const struct stfs_run *run)
@@ -164,8 +165,8 @@ int stfs_content_detach(struct stfs_content *content, struct stfs_stage *stage)
 		r = stfs_content_become_staged(content, stage);
 		if (r == 0)
 			r = fill_from_run(content, stage);
-		if (r == 0 &&
-		    os->ftruncate(os->user, stfs_content_fd(content), (off_t)(content->shift + content->size)) < 0)
+		if (r == 0 && STFS_RETRY(os->ftruncate(os->user, stfs_content_fd(content),
+						       (off_t)(content->shift + content->size))) < 0)
 			r = -errno;
 		if (r == 0)
 			r = stfs_content_tell_staged(content, stage, content->number, stfs_content_fd(content), false);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "content_private.h"
+#include "retry.h"
 
 #define NUMBERS_MAX 5 /* in one record */
 
@@ -159,7 +160,7 @@ int stfs_content_tell_staged(struct stfs_content *content, struct stfs_stage *st
 
 	/* The journal may get to the disk at any time, and lead away from where the bytes are durable. */
 	if (was_synced)
-		r = os->fdatasync(os->user, fd) < 0 ? -errno : stfs_stage_sync_dir(stage);
+		r = STFS_RETRY(os->fdatasync(os->user, fd)) < 0 ? -errno : stfs_stage_sync_dir(stage);
 	if (r == 0)
 		r = stfs_content_journal_numbers(content, stage, STFS_RECORD_STAGED,
 						 (uint64_t[]){ number, content->size, content->shift, over_run }, 4);
@@ -285,8 +286,8 @@ static void forget_staged_end(struct stfs_content *content, struct stfs_stage *s
 
 	stfs_ranges_cut(&content->ranges, size);
 	content->run_size = STFS_MIN(content->run_size, size);
-	if (os->fstat(os->user, stfs_content_fd(content), &st) == 0 && (uint64_t)st.st_size > begin &&
-	    os->ftruncate(os->user, stfs_content_fd(content), (off_t)begin) < 0)
+	if (STFS_RETRY(os->fstat(os->user, stfs_content_fd(content), &st)) == 0 && (uint64_t)st.st_size > begin &&
+	    STFS_RETRY(os->ftruncate(os->user, stfs_content_fd(content), (off_t)begin)) < 0)
 		set_damage(content, stage, STFS_DAMAGE_WRITE);
 }
 
@@ -306,13 +307,14 @@ static int mend_staged(struct stfs_content *content, struct stfs_stage *stage)
 /* Cuts or grows staged bytes. What is whole has the size of its file; a size over a run must be written down. */
 static int resize_staged(struct stfs_content *content, struct stfs_stage *stage, uint64_t size)
 {
+	const struct stfs_os *os = stfs_stage_os(stage);
+	off_t end = (off_t)(content->shift + size);
 	int r = stfs_content_become_staged(content, stage);
 
 	if (r < 0)
 		return r;
 	if (content->whole) {
-		if (stfs_stage_os(stage)->ftruncate(stfs_stage_os(stage)->user, stfs_content_fd(content),
-						    (off_t)(content->shift + size)) < 0)
+		if (STFS_RETRY(os->ftruncate(os->user, stfs_content_fd(content), end)) < 0)
 			return -errno;
 	} else {
 		r = stfs_content_journal_numbers(content, stage, STFS_RECORD_SIZE, &size, 1);
@@ -383,7 +385,7 @@ static int sync_staged(struct stfs_content *content, struct stfs_stage *stage)
 
 	if (r < 0 || content->synced)
 		return r;
-	if (os->fdatasync(os->user, stfs_content_fd(content)) < 0) {
+	if (STFS_RETRY(os->fdatasync(os->user, stfs_content_fd(content))) < 0) {
 		r = -errno;
 		/* The kernel may have thrown the bytes away: a second try would say yes and be wrong. */
 		set_damage(content, stage, STFS_DAMAGE_SYNC);
