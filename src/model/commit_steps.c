@@ -299,23 +299,33 @@ int stfs_commit_steps_unlink_temps(const struct stfs_commit_steps *steps, const 
 	return error;
 }
 
-/* Syncs the folder that holds `name`. */
-static int sync_folder(const struct stfs_os *os, int dir_fd, const char *name)
+static int sync_folder(const struct stfs_os *os, int dir_fd, const char *folder)
+{
+	_cleanup_close_ int fd =
+		STFS_RETRY(os->openat(os->user, dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+
+	if (fd < 0)
+		return -errno;
+	/* EINVAL: a filesystem whose folders cannot be synced, and need not be. */
+	return STFS_RETRY(os->fsync(os->user, fd)) < 0 && errno != EINVAL ? -errno : 0;
+}
+
+/* Syncs the folder that holds `name`, and those that it lies in: they may be new as well. */
+static int sync_folders(const struct stfs_os *os, int dir_fd, const char *name)
 {
 	size_t len = folder_len(name);
-	_cleanup_close_ int fd = -1;
 	char folder[PATH_MAX];
+	int r = 0;
 
 	if (len >= sizeof(folder))
 		return -ENAMETOOLONG;
 	/* No memory is taken: the commit is decided by now. */
 	memcpy(folder, name, len);
-	folder[len] = '\0';
-	fd = STFS_RETRY(os->openat(os->user, dir_fd, *folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
-	if (fd < 0)
-		return -errno;
-	/* EINVAL: a filesystem whose folders cannot be synced, and need not be. */
-	return STFS_RETRY(os->fsync(os->user, fd)) < 0 && errno != EINVAL ? -errno : 0;
+	for (; r == 0 && len > 0; len = folder_len(folder)) {
+		folder[len - 1] = '\0';
+		r = sync_folder(os, dir_fd, folder);
+	}
+	return r < 0 ? r : sync_folder(os, dir_fd, ".");
 }
 
 static bool same_folder(const char *a, const char *b)
@@ -333,7 +343,7 @@ int stfs_commit_steps_sync(const struct stfs_commit_steps *steps, const struct s
 		const char *name = i < steps->n ? steps->steps[i].target : steps->removed[i - steps->n];
 
 		if (!last || !same_folder(last, name))
-			r = sync_folder(os, dir_fd, name);
+			r = sync_folders(os, dir_fd, name);
 		last = name;
 	}
 	return r;

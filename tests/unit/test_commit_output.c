@@ -215,6 +215,47 @@ START_TEST(folders_of_shards_are_made)
 }
 END_TEST
 
+static char synced[4096];
+
+/* Notes the folders that are synced, by their places below the fixture's; the output has another name by then. */
+static int note_fsync(void *user, int fd)
+{
+	char link[64], path[PATH_MAX + 1], *below;
+	struct stat st;
+	ssize_t n;
+
+	(void)user;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	ck_assert_int_gt(n, 0);
+	path[n] = '\0';
+	below = strstr(path, ".stfs-commit");
+	if (below && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+		snprintf(synced + strlen(synced), sizeof(synced) - strlen(synced), "<%s>",
+			 below + strlen(".stfs-commit"));
+	return fsync(fd);
+}
+
+/* A power cut must not take a folder away of which only what is in it was synced. */
+START_TEST(folders_in_folders_are_synced)
+{
+	struct stfs_os os = *stfs_os_real();
+
+	os.fsync = note_fsync;
+	ck_assert_int_eq(mkdir(fixture_path("all"), 0755), 0);
+	use_shards("all/weights/");
+	stfs_view_free(view);
+	said_init(&said);
+	ck_assert_int_eq(editing_open("", &os, &said, &view), 0);
+	ck_assert_int_eq(output("out"), 0);
+	ck_assert_str_eq(folder_names("out"), "all " INDEX);
+	ck_assert_msg(strstr(synced, "<>") && strstr(synced, "</all>") && strstr(synced, "</all/weights>"), "%s",
+		      synced);
+	stfs_view_free(view);
+	view = editing("");
+}
+END_TEST
+
 START_TEST(one_file_becomes_shards)
 {
 	struct stfs_commit_options options = { .plan = { .reshape = true, .max_shard_size = 1000 } };
@@ -308,6 +349,7 @@ int main(void)
 	tcase_add_test(tcase, a_directory_for_one_file);
 	tcase_add_test(tcase, a_directory_for_shards);
 	tcase_add_test(tcase, folders_of_shards_are_made);
+	tcase_add_test(tcase, folders_in_folders_are_synced);
 	tcase_add_test(tcase, one_file_becomes_shards);
 	tcase_add_test(tcase, shards_become_one_file);
 	tcase_add_test(tcase, what_is_stopped_leaves_nothing);
