@@ -70,37 +70,57 @@ static int discard_deleted(struct stfs_view *view, const char *typed)
 }
 
 /* Drops what is below one path; tries what it may mean: a name there is, one that was deleted, a path. */
-static int discard_one(struct stfs_view *view, const char *typed)
+static int discard_one(const struct stfs_names *names, const char *typed)
 {
-	_cleanup_(stfs_names_fini) struct stfs_names names = { 0 };
 	_cleanup_(stfs_operand_fini) struct stfs_operand operand = { 0 };
-	int r = stfs_names_init(&names, view), deleted;
+	int r = stfs_names_resolve(names, typed, &operand), deleted;
 
-	if (r < 0)
-		return r;
-	r = stfs_names_resolve(&names, typed, &operand);
 	if (r == 0 && stfs_slice_equal(stfs_buf_slice(&operand.name), stfs_slice_of(typed)))
-		return discard_operand(&names, &operand);
+		return discard_operand(names, &operand);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	deleted = discard_deleted(view, typed);
+	deleted = discard_deleted(names->view, typed);
 	if (deleted != -ENOENT)
 		return deleted;
-	return r == 0 ? discard_operand(&names, &operand) : discard_path(view, stfs_slice_of(typed));
+	return r == 0 ? discard_operand(names, &operand) : discard_path(names->view, stfs_slice_of(typed));
+}
+
+/*
+ * The same for one of many. To take the names anew costs as much as the model is large: done only when nothing was found by those
+ * from before, which *ret_fresh tells to be of now.
+ */
+static int discard_next(struct stfs_names *names, const char *typed, bool *ret_fresh)
+{
+	struct stfs_view *view = names->view;
+	int r = discard_one(names, typed);
+
+	if (r == -ENOENT && !*ret_fresh) {
+		stfs_names_fini(names);
+		r = stfs_names_init(names, view);
+		if (r == 0)
+			r = discard_one(names, typed);
+	}
+	*ret_fresh = false;
+	return r;
 }
 
 static int discard_paths(struct stfs_editing *editing, char **paths, int n)
 {
+	_cleanup_(stfs_names_fini) struct stfs_names names = { 0 };
 	struct stfs_view *view = editing->workspace.view;
 	int worst = STFS_EXIT_OK, code, r;
+	bool fresh = true;
 
 	if (n == 0 && stfs_view_has_staged(view)) {
 		r = stfs_view_discard(view, (struct stfs_slice){ 0 }, NULL);
 		return r < 0 ? stfs_editing_fail(r, QUOTED(editing->source)) : STFS_EXIT_OK;
 	}
+	r = stfs_names_init(&names, view);
+	if (r < 0)
+		return stfs_editing_fail(r, "what is staged cannot be read");
 	for (int i = 0; i < n; i++) {
 		/* An empty path would mean all of it. */
-		r = *paths[i] ? discard_one(view, paths[i]) : -ENOENT;
+		r = *paths[i] ? discard_next(&names, paths[i], &fresh) : -ENOENT;
 		code = r == -ENOENT ? not_staged(paths[i]) :
 		       r < 0        ? stfs_editing_fail(r, QUOTED(paths[i])) :
 				      STFS_EXIT_OK;
