@@ -72,20 +72,27 @@ static uint32_t find_entry(const struct stfs_model *model, uint32_t file, uint32
 	return STFS_ENTRY_NONE;
 }
 
-uint32_t stfs_model_find(const struct stfs_model *model, struct stfs_slice name)
+uint32_t stfs_model_find_near(const struct stfs_model *model, struct stfs_slice name, uint32_t near)
 {
-	for (uint32_t i = 0; i < model->n_files; i++) {
-		const struct stfs_header *header = stfs_snapshot_header(model->files[i]);
+	uint32_t file = near < model->n_entries ? model->entries[near].file : 0;
+
+	for (uint32_t i = 0; i < model->n_files; i++, file = file + 1 < model->n_files ? file + 1 : 0) {
+		const struct stfs_header *header = stfs_snapshot_header(model->files[file]);
 		const struct stfs_tensor *tensor = stfs_header_find(header, name);
 		uint32_t entry;
 
 		if (!tensor)
 			continue;
-		entry = find_entry(model, i, (uint32_t)(tensor - header->tensors));
+		entry = find_entry(model, file, (uint32_t)(tensor - header->tensors));
 		if (entry != STFS_ENTRY_NONE)
 			return entry;
 	}
 	return STFS_ENTRY_NONE;
+}
+
+uint32_t stfs_model_find(const struct stfs_model *model, struct stfs_slice name)
+{
+	return stfs_model_find_near(model, name, STFS_ENTRY_NONE);
 }
 
 /* Adds one file's metadata; a key that is there already keeps its value. */

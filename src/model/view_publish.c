@@ -156,6 +156,7 @@ static int prepare_slot(struct publishing *publishing, uint32_t dir, enum stfs_r
 static int prepare_tensors(struct publishing *publishing, const struct stfs_changes *changes)
 {
 	struct stfs_view *view = publishing->view;
+	uint32_t entry = STFS_ENTRY_NONE;
 	int r = 0;
 
 	publishing->nodes = calloc(changes->n_tensors + 1u, sizeof(*publishing->nodes));
@@ -164,8 +165,9 @@ static int prepare_tensors(struct publishing *publishing, const struct stfs_chan
 		return -ENOMEM;
 	for (uint32_t i = 0; r == 0 && i < changes->n_tensors; i++) {
 		uint32_t dir = stfs_tree_find(&view->tree, stfs_change_id_of_ino(changes->tensors[i].ino));
-		uint32_t entry = stfs_model_find(publishing->model, changes->tensors[i].name);
 
+		/* Most stand behind the one before: a model may have hundreds of files. */
+		entry = stfs_model_find_near(publishing->model, changes->tensors[i].name, entry);
 		if (dir == STFS_NODE_NONE || entry == STFS_ENTRY_NONE)
 			return -EINVAL;
 		r = prepare_slot(publishing, dir, STFS_ROLE_DTYPE, stfs_model_tensor(publishing->model, entry));

@@ -63,6 +63,8 @@ static void expect(const char *options_index, bool partial, int error, const cha
 		snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%.*s", i ? " " : "", (int)name.len,
 			 name.p);
 		ck_assert_uint_eq(stfs_model_find(model, name), i);
+		for (uint32_t near = 0; near <= model->n_entries; near++)
+			ck_assert_uint_eq(stfs_model_find_near(model, name, near), i);
 	}
 	if (model) {
 		ck_assert_str_eq(found, names);
