@@ -29,15 +29,6 @@ static void cat_fini(struct cat *cat)
 	free(cat->chunk);
 }
 
-/* Whether the model has a tensor of exactly that name. */
-static bool is_tensor(const struct stfs_model *model, struct stfs_slice name)
-{
-	for (uint32_t i = 0; i < model->n_entries; i++)
-		if (stfs_slice_equal(stfs_model_tensor(model, i)->name, name))
-			return true;
-	return false;
-}
-
 /*
  * Finds what PATH means. A tensor's exact name comes first, so that every tensor can be had by its name, also one that
  * looks like a path; a directory with `data` in it stands for that.
@@ -48,7 +39,7 @@ static int resolve(struct stfs_view *view, struct stfs_slice path, struct stfs_a
 	struct stfs_attr attr;
 	int r;
 
-	if (is_tensor(stfs_view_model(view), path)) {
+	if (stfs_model_find(stfs_view_model(view), path) != STFS_ENTRY_NONE) {
 		r = stfs_name_encode(&tree_path, path, STFS_NESTED);
 		if (r < 0)
 			return r;
