@@ -9,6 +9,8 @@ void stfs_report_emit(struct stfs_report *report, enum stfs_severity severity, c
 	char text[1024];
 	va_list ap;
 
+	if (!report->emit)
+		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);

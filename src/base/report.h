@@ -16,8 +16,9 @@ enum stfs_severity {
 #define STFS_REPORT_MAX 100
 
 /*
- * Embedded, owned by the caller of a check. `emit` gets each finding (the text is valid during the call only, already
- * escaped, without a final newline or file name); `file` is set by whoever opens a file, as it should be shown (escaped).
+ * Embedded, owned by the caller of a check; all zero counts and tells nobody. `emit` gets each finding (the text is valid
+ * during the call only, already escaped, without a final newline or file name); `file` is set by whoever opens a file, as
+ * it should be shown (escaped).
  */
 struct stfs_report {
 	void (*emit)(void *user, enum stfs_severity severity, const char *file, const char *sentence);

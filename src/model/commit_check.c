@@ -20,18 +20,10 @@ int stfs_commit_fail(struct stfs_committing *c, int error, const char *what)
 	return error;
 }
 
-static void emit_nothing(void *user, enum stfs_severity severity, const char *file, const char *sentence)
-{
-	(void)user;
-	(void)severity;
-	(void)file;
-	(void)sentence;
-}
-
 /* Opens a file of the model by its name again. Returns the descriptor or -errno; says nothing. */
 static int open_again(const struct stfs_committing *c, const char *name, struct stat *ret_st)
 {
-	struct stfs_report silent = { .emit = emit_nothing };
+	struct stfs_report silent = { 0 };
 
 	return stfs_open_regular(c->model->dir_fd, name, &silent, ret_st);
 }

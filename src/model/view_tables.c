@@ -110,17 +110,12 @@ static int append_plan(struct stfs_buf *buf, const struct stfs_model *model, con
 	return r < 0 ? r : stfs_buf_append_str(buf, "}\n");
 }
 
-static void emit_nothing(void *user, enum stfs_severity severity, const char *file, const char *sentence)
-{
-	(void)user, (void)severity, (void)file, (void)sentence;
-}
-
 int stfs_view_write_header(struct stfs_buf *buf, struct stfs_view *view)
 {
 	_cleanup_(stfs_changes_freep) struct stfs_changes *changes = NULL;
 	_cleanup_(stfs_plan_freep) struct stfs_plan *plan = NULL;
 	struct stfs_plan_options options = { .all = false };
-	struct stfs_report report = { .emit = emit_nothing };
+	struct stfs_report report = { 0 };
 	int r = collect(view, &changes);
 
 	if (r == 0 && changes)

@@ -57,11 +57,6 @@ int stfs_view_set_holder(struct stfs_view *view, const char *holder)
 	return view->stage ? stfs_stage_set_holder(view->stage, holder) : 0;
 }
 
-static void emit_nothing(void *user, enum stfs_severity severity, const char *file, const char *sentence)
-{
-	(void)user, (void)severity, (void)file, (void)sentence;
-}
-
 /* Keeps the first violation as the reason why nothing can be edited. */
 static void emit_why(void *user, enum stfs_severity severity, const char *file, const char *sentence)
 {
@@ -80,7 +75,7 @@ static bool is_folder(const struct stfs_location *location)
 /* Opens what stands for the model: its file, or its folder. */
 static int open_lock_fd(const struct stfs_location *location, bool is_new, struct stat *ret_st)
 {
-	struct stfs_report quiet = { .emit = emit_nothing };
+	struct stfs_report quiet = { 0 };
 	_cleanup_close_ int fd = -1;
 
 	if (!is_folder(location) && !is_new)
@@ -104,7 +99,7 @@ static int note_made(struct opening *opening, bool made)
 /* Finds the model, or the place of one that is to be made; says nothing. */
 static int locate(struct opening *opening, struct stfs_location *ret, bool *ret_new)
 {
-	struct stfs_report quiet = { .emit = emit_nothing };
+	struct stfs_report quiet = { 0 };
 	bool made = false;
 	int r = stfs_locate(opening->source, opening->options->model.index, false, &quiet, ret);
 

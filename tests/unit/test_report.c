@@ -38,6 +38,10 @@ START_TEST(test_findings)
 	ck_assert_str_eq(told.last, "m: 7 is wrong");
 	ck_assert_uint_eq(report.warnings, 1);
 	ck_assert_uint_eq(report.violations, 1);
+	report = (struct stfs_report){ 0 };
+	stfs_violation(&report, "nobody is told");
+	ck_assert_uint_eq(report.violations, 1);
+	ck_assert_str_eq(told.last, "m: 7 is wrong");
 }
 END_TEST
 
