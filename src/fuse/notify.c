@@ -42,9 +42,8 @@ static void on_changed(void *user, uint64_t ino)
 	queue(user, ino, (struct stfs_slice){ 0 });
 }
 
-static void on_renamed(void *user, uint64_t parent, struct stfs_slice name, bool gone)
+static void on_renamed(void *user, uint64_t parent, struct stfs_slice name)
 {
-	(void)gone;
 	queue(user, parent, name);
 }
 

@@ -25,9 +25,8 @@ bool stfs_view_is_writable(const struct stfs_view *view);
 
 /* Who is told of changes that the kernel cannot know of. Called without any lock of the view; may be called from any thread. */
 struct stfs_view_watcher {
-	void (*changed)(void *user, uint64_t ino); /* bytes or attributes */
-	void (*renamed)(void *user, uint64_t parent, struct stfs_slice name,
-			bool gone); /* an entry is another one, or gone */
+	void (*changed)(void *user, uint64_t ino);                            /* bytes or attributes */
+	void (*renamed)(void *user, uint64_t parent, struct stfs_slice name); /* an entry is another one, or gone */
 	void *user;
 };
 

@@ -92,7 +92,7 @@ void stfs_known_tell(struct stfs_view *view, const struct stfs_known *known)
 		view->watcher.changed(view->watcher.user, known->inos[i]);
 		/* The kernel takes an entry away that it is told of, and who stands in that directory has no path any more. */
 		if (!is_kept_dir(view, known->inos[i], known->parents[i], name))
-			view->watcher.renamed(view->watcher.user, known->parents[i], name, false);
+			view->watcher.renamed(view->watcher.user, known->parents[i], name);
 		p += name.len + 1;
 	}
 	view->watcher.changed(view->watcher.user, STFS_INO_ROOT);

@@ -209,5 +209,5 @@ void stfs_edit_tell_npy(struct stfs_view *view, const struct stfs_npy_effect *ef
 		return;
 	for (unsigned i = 0; i < effect->n; i++)
 		view->watcher.changed(view->watcher.user, effect->inos[i]);
-	view->watcher.renamed(view->watcher.user, effect->parent, stfs_slice_of("data.npy"), true);
+	view->watcher.renamed(view->watcher.user, effect->parent, stfs_slice_of("data.npy"));
 }

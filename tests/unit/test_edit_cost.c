@@ -15,9 +15,9 @@ static void count_change(void *user, uint64_t ino)
 	notices++;
 }
 
-static void count_rename(void *user, uint64_t parent, struct stfs_slice name, bool gone)
+static void count_rename(void *user, uint64_t parent, struct stfs_slice name)
 {
-	(void)user, (void)parent, (void)name, (void)gone;
+	(void)user, (void)parent, (void)name;
 	notices++;
 }
 
@@ -55,9 +55,9 @@ static void note_change(void *user, uint64_t ino)
 	told |= ino == expected;
 }
 
-static void note_rename(void *user, uint64_t parent, struct stfs_slice name, bool gone)
+static void note_rename(void *user, uint64_t parent, struct stfs_slice name)
 {
-	(void)user, (void)parent, (void)name, (void)gone;
+	(void)user, (void)parent, (void)name;
 }
 
 /* All that is below the path, and the directories above it, whose times and links are others. */
