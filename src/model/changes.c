@@ -311,7 +311,7 @@ static int collect_nodes(struct stfs_collecting *collecting)
 			r = node == STFS_NODE_METADATA ? 0 : collect_dir(collecting, node);
 			continue;
 		}
-		role = stfs_view_role(collecting->view, n->parent, stfs_tree_name(tree, node));
+		role = stfs_view_role(collecting->view, node);
 		if (role == STFS_ROLE_KEY)
 			r = stfs_collect_key(collecting, node);
 		else if (role == STFS_ROLE_SCRATCH)

@@ -68,9 +68,8 @@ bool stfs_view_slot(const struct stfs_view *view, uint32_t node, enum stfs_slot 
 	return true;
 }
 
-enum stfs_role stfs_view_role(const struct stfs_view *view, uint32_t parent, struct stfs_slice name)
+enum stfs_role stfs_role_of(uint32_t parent, struct stfs_slice name)
 {
-	(void)view;
 	if (parent == STFS_NODE_METADATA)
 		return name.p[0] == '.' || name.p[0] == '#' || name.p[name.len - 1] == '~' ? STFS_ROLE_SCRATCH :
 											     STFS_ROLE_KEY;
@@ -203,10 +202,7 @@ static void fill_file(const struct stfs_view *view, const struct stfs_place *pla
 	if (place->slot == STFS_SLOT_FILE) {
 		stfs_content_attr(stfs_view_content(view, place->node), &set);
 		fill_set(&set, attr);
-		attr->blksize = stfs_view_role(view, n->parent, stfs_tree_name(&view->tree, place->node)) ==
-						STFS_ROLE_DATA ?
-					1 << 20 :
-					4096;
+		attr->blksize = stfs_view_role(view, place->node) == STFS_ROLE_DATA ? 1 << 20 : 4096;
 		return;
 	}
 	if (place->slot == STFS_SLOT_NPY && stfs_view_is_explicit(view, place->node))

@@ -14,7 +14,7 @@ static bool has_no_scratch(const struct stfs_view *view, uint32_t dir)
 
 		if (tree->nodes[node].kind == STFS_NODE_MODULE)
 			continue;
-		role = stfs_view_role(view, tree->nodes[node].parent, stfs_tree_name(tree, node));
+		role = stfs_view_role(view, node);
 		if (role != STFS_ROLE_DATA && role != STFS_ROLE_DTYPE && role != STFS_ROLE_SHAPE)
 			return false;
 	}

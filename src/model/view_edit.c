@@ -163,13 +163,13 @@ static int check_dir_name(const struct stfs_view *view, uint32_t parent, struct 
 }
 
 /* What a file may be called: anything, but a key of __metadata__ must be the name of one. */
-static int check_file_name(const struct stfs_view *view, uint32_t parent, struct stfs_slice name)
+static int check_file_name(uint32_t parent, struct stfs_slice name)
 {
 	_cleanup_buf_ struct stfs_buf key = { 0 };
 
 	if (parent == STFS_NODE_ROOT && (stfs_slice_starts(name, ".Trash") || stfs_slice_is(name, "__metadata__")))
 		return -EPERM;
-	if (stfs_view_role(view, parent, name) != STFS_ROLE_KEY)
+	if (stfs_role_of(parent, name) != STFS_ROLE_KEY)
 		return 0;
 	return stfs_key_decode(&key, name);
 }
@@ -180,7 +180,7 @@ int stfs_edit_check_name(const struct stfs_view *view, uint32_t parent, struct s
 		return -ENAMETOOLONG;
 	if (name.len == 0 || stfs_slice_is(name, ".") || stfs_slice_is(name, ".."))
 		return -EINVAL;
-	return is_dir ? check_dir_name(view, parent, name) : check_file_name(view, parent, name);
+	return is_dir ? check_dir_name(view, parent, name) : check_file_name(parent, name);
 }
 
 /* True when a name with dots spells a directory that stands elsewhere: one tensor must not have two places. */
@@ -293,7 +293,7 @@ static int make_file(struct stfs_view *view, uint64_t parent, struct stfs_slice 
 	if (r < 0)
 		return r;
 	*ret_content = stfs_content_ref(stfs_view_content(view, node));
-	*ret_role = stfs_view_role(view, dir, name);
+	*ret_role = stfs_role_of(dir, name);
 	place = stfs_view_place(view, node);
 	return stfs_view_fill_attr(view, &place, ret_attr);
 }
@@ -372,7 +372,7 @@ static int check_target(struct stfs_view *view, uint32_t node, uint32_t dir, str
 	if (r == -ENOENT)
 		return 0;
 	/* A NumPy file that is moved over the one we show of a tensor is what sets it. */
-	if (r == -EACCES && stfs_view_role(view, dir, name) == STFS_ROLE_NPY && !is_dir)
+	if (r == -EACCES && stfs_role_of(dir, name) == STFS_ROLE_NPY && !is_dir)
 		return 0;
 	if (r < 0 || target == node)
 		return r;
@@ -439,7 +439,7 @@ int stfs_view_rename(struct stfs_view *view, uint64_t parent, struct stfs_slice 
 	if (r < 0)
 		return r;
 	r = move_entry(view, parent, name, new_parent, new_name, no_replace, &dir);
-	if (r == 0 && stfs_view_role(view, dir, new_name) == STFS_ROLE_NPY)
+	if (r == 0 && stfs_role_of(dir, new_name) == STFS_ROLE_NPY)
 		stfs_edit_take_npy(view, dir, &effect);
 	stfs_edit_end(view);
 	stfs_edit_tell_npy(view, &effect);

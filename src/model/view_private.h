@@ -211,7 +211,13 @@ static inline mode_t stfs_view_perm(const struct stfs_view *view, mode_t perm)
 }
 
 /* What a file called `name` in directory `parent` is. */
-enum stfs_role stfs_view_role(const struct stfs_view *view, uint32_t parent, struct stfs_slice name);
+enum stfs_role stfs_role_of(uint32_t parent, struct stfs_slice name);
+
+/* What the file of a node is. */
+static inline enum stfs_role stfs_view_role(const struct stfs_view *view, uint32_t node)
+{
+	return stfs_role_of(view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node));
+}
 
 /* The child of a directory that has that role and is a file node, or STFS_NODE_NONE. */
 uint32_t stfs_view_role_node(const struct stfs_view *view, uint32_t dir, enum stfs_role role);

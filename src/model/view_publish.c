@@ -36,10 +36,7 @@ void stfs_view_thaw(struct stfs_view *view)
 /* Whether a node is a scratch file. */
 static bool is_scratch(const struct stfs_view *view, uint32_t node)
 {
-	const struct stfs_node *n = &view->tree.nodes[node];
-
-	return n->kind == STFS_NODE_OWN &&
-	       stfs_view_role(view, n->parent, stfs_tree_name(&view->tree, node)) == STFS_ROLE_SCRATCH;
+	return view->tree.nodes[node].kind == STFS_NODE_OWN && stfs_view_role(view, node) == STFS_ROLE_SCRATCH;
 }
 
 int stfs_view_detach_scratch(struct stfs_view *view)

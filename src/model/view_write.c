@@ -126,7 +126,7 @@ static int open_node(struct stfs_view *view, uint64_t ino, bool truncate, struct
 		r = stfs_edit_bind(view, stfs_view_content(view, node));
 	if (r < 0)
 		return r;
-	role = stfs_view_role(view, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node));
+	role = stfs_view_role(view, node);
 	r = stfs_file_new(view, stfs_view_content(view, node), role, STFS_NODE_NONE, &file);
 	if (r < 0)
 		return r;
@@ -457,7 +457,7 @@ static uint32_t npy_dir_of(const struct stfs_file *file)
 	uint32_t node = stfs_tree_find(&view->tree, stfs_change_id_of_ino(file->ino));
 
 	if (node == STFS_NODE_NONE || view->tree.nodes[node].kind != STFS_NODE_OWN ||
-	    stfs_view_role(view, view->tree.nodes[node].parent, stfs_tree_name(&view->tree, node)) != STFS_ROLE_NPY)
+	    stfs_view_role(view, node) != STFS_ROLE_NPY)
 		return STFS_NODE_NONE;
 	return view->tree.nodes[node].parent;
 }
