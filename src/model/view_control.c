@@ -8,16 +8,6 @@
 #include "text.h"
 #include "view_tables.h"
 
-static int write_tensors_tsv(struct stfs_buf *buf, struct stfs_view *view)
-{
-	return stfs_view_write_tensors(buf, view);
-}
-
-static int write_header_json(struct stfs_buf *buf, struct stfs_view *view)
-{
-	return stfs_view_write_header(buf, view);
-}
-
 /* What is staged, by one of the functions of changes.h. */
 static int write_changes(struct stfs_buf *buf, struct stfs_view *view,
 			 int (*append)(const struct stfs_changes *, const struct stfs_model *, struct stfs_buf *))
@@ -90,8 +80,8 @@ static int write_progress(struct stfs_buf *buf, struct stfs_view *view)
 }
 
 const struct stfs_control stfs_controls[STFS_N_CONTROLS] = {
-	{ "tensors.tsv", write_tensors_tsv, STFS_CONTROL_TEXT, true },
-	{ "header.json", write_header_json, STFS_CONTROL_TEXT, true },
+	{ "tensors.tsv", stfs_view_write_tensors, STFS_CONTROL_TEXT, true },
+	{ "header.json", stfs_view_write_header, STFS_CONTROL_TEXT, true },
 	{ "status", write_status, STFS_CONTROL_TEXT, true },
 	{ "commit", write_commit_help, STFS_CONTROL_COMMIT, true },
 	{ "discard", write_discard_help, STFS_CONTROL_DISCARD, true },
