@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format_size.h"
+#include "header_write.h"
 #include "json_out.h"
 #include "name.h"
 #include "quote.h"
@@ -55,21 +56,6 @@ static bool is_selected(struct listing *ls, const struct stfs_tensor *tensor)
 	return selected;
 }
 
-static int append_shape(struct stfs_buf *buf, const struct stfs_tensor *tensor)
-{
-	struct stfs_dims dims = stfs_tensor_dims(tensor);
-	const char *comma = "";
-	uint64_t dim;
-	int r;
-
-	for (; stfs_dims_next(&dims, &dim); comma = ",") {
-		r = stfs_buf_printf(buf, "%s%" PRIu64, comma, dim);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 static struct stfs_formatted format_bytes(const struct listing *ls, const struct stfs_tensor *tensor)
 {
 	struct stfs_formatted f;
@@ -90,7 +76,7 @@ static int measure_columns(struct listing *ls)
 		if (!is_selected(ls, tensor))
 			continue;
 		ls->line.len = 0;
-		r = append_shape(&ls->line, tensor);
+		r = stfs_dims_write(&ls->line, stfs_tensor_dims(tensor), ",");
 		if (r < 0)
 			return r;
 		ls->shape_width = STFS_MAX(ls->shape_width, (int)STFS_MIN(ls->line.len, SHAPE_COLUMN_MAX));
@@ -102,7 +88,7 @@ static int measure_columns(struct listing *ls)
 static int append_columns(struct listing *ls, const struct stfs_tensor *tensor)
 {
 	_cleanup_buf_ struct stfs_buf shape = { 0 };
-	int r = append_shape(&shape, tensor);
+	int r = stfs_dims_write(&shape, stfs_tensor_dims(tensor), ",");
 
 	if (r < 0)
 		return r;

@@ -9,6 +9,7 @@
 #include "attr_text.h"
 #include "checked.h"
 #include "editing.h"
+#include "header_write.h"
 #include "io.h"
 #include "names.h"
 #include "npy.h"
@@ -100,13 +101,12 @@ static int find_place(struct put *put)
 
 static int append_dims(struct put *put, struct stfs_dims dims)
 {
-	uint64_t dim;
 	int r = stfs_buf_append_str(&put->dims, "");
 
 	put->dims.len = 0;
 	put->rank = dims.left;
-	for (const char *comma = ""; r == 0 && stfs_dims_next(&dims, &dim); comma = ",")
-		r = stfs_buf_printf(&put->dims, "%s%" PRIu64, comma, dim);
+	if (r == 0)
+		r = stfs_dims_write(&put->dims, dims, ",");
 	put->has_dims = r == 0;
 	return r;
 }

@@ -36,19 +36,25 @@ int stfs_header_write_metadata(struct stfs_buf *buf, const struct stfs_metadata_
 	return r < 0 ? r : stfs_buf_append_char(buf, '}');
 }
 
+int stfs_dims_write(struct stfs_buf *buf, struct stfs_dims dims, const char *separator)
+{
+	const char *before = "";
+	uint64_t dim;
+	int r = 0;
+
+	for (; r == 0 && stfs_dims_next(&dims, &dim); before = separator)
+		r = stfs_buf_printf(buf, "%s%" PRIu64, before, dim);
+	return r;
+}
+
 int stfs_header_write_tensor(struct stfs_buf *buf, const struct stfs_tensor *tensor)
 {
-	struct stfs_dims dims = stfs_tensor_dims(tensor);
-	const char *separator = "";
-	uint64_t dim;
 	int r = stfs_json_write_string(buf, tensor->name);
 
 	if (r == 0)
 		r = stfs_buf_printf(buf, ":{\"dtype\":\"%s\",\"shape\":[", stfs_dtype_info(tensor->dtype)->name);
-	while (r == 0 && stfs_dims_next(&dims, &dim)) {
-		r = stfs_buf_printf(buf, "%s%" PRIu64, separator, dim);
-		separator = ",";
-	}
+	if (r == 0)
+		r = stfs_dims_write(buf, stfs_tensor_dims(tensor), ",");
 	if (r < 0)
 		return r;
 	return stfs_buf_printf(buf, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", tensor->begin, tensor->end);

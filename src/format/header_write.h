@@ -9,6 +9,9 @@
 int stfs_header_write_metadata(struct stfs_buf *buf, const struct stfs_metadata_entry *entries, uint32_t n)
 	STFS_MUST_CHECK;
 
+/* Appends the numbers of a shape, with `separator` between them: "2,3"; nothing for a scalar. Returns 0 or -ENOMEM. */
+int stfs_dims_write(struct stfs_buf *buf, struct stfs_dims dims, const char *separator) STFS_MUST_CHECK;
+
 /* Appends one tensor as `"name":{"dtype":…,"shape":[…],"data_offsets":[…]}`. Returns 0 or -ENOMEM. */
 int stfs_header_write_tensor(struct stfs_buf *buf, const struct stfs_tensor *tensor) STFS_MUST_CHECK;
 

@@ -4,18 +4,17 @@
 #include <inttypes.h>
 
 #include "changes.h"
+#include "header_write.h"
 #include "json_write.h"
 #include "quote.h"
 
 /* "[11008, 4096]" */
 static int append_dims(struct stfs_buf *buf, struct stfs_dims dims)
 {
-	const char *comma = "";
-	uint64_t dim;
 	int r = stfs_buf_append_char(buf, '[');
 
-	for (; r == 0 && stfs_dims_next(&dims, &dim); comma = ", ")
-		r = stfs_buf_printf(buf, "%s%" PRIu64, comma, dim);
+	if (r == 0)
+		r = stfs_dims_write(buf, dims, ", ");
 	return r < 0 ? r : stfs_buf_append_char(buf, ']');
 }
 

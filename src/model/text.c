@@ -12,28 +12,9 @@ int stfs_text_dtype(struct stfs_buf *buf, const struct stfs_tensor *tensor)
 	return stfs_buf_printf(buf, "%s\n", stfs_dtype_info(tensor->dtype)->name);
 }
 
-/* Numbers one by one: a shape may have millions, so no formatting of the whole. */
-static int append_dims(struct stfs_buf *buf, struct stfs_dims dims, char separator)
-{
-	uint64_t dim;
-	int r;
-
-	for (bool first = true; stfs_dims_next(&dims, &dim); first = false) {
-		if (!first) {
-			r = stfs_buf_append_char(buf, separator);
-			if (r < 0)
-				return r;
-		}
-		r = stfs_buf_printf(buf, "%" PRIu64, dim);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 int stfs_text_shape(struct stfs_buf *buf, const struct stfs_tensor *tensor)
 {
-	int r = append_dims(buf, stfs_tensor_dims(tensor), ' ');
+	int r = stfs_dims_write(buf, stfs_tensor_dims(tensor), " ");
 
 	return r < 0 ? r : stfs_buf_append_char(buf, '\n');
 }
@@ -84,7 +65,7 @@ int stfs_text_tensors_row(struct stfs_buf *buf, const struct stfs_text_row *row,
 	if (r == 0)
 		r = stfs_buf_printf(buf, "\t%s\t", stfs_dtype_info(row->dtype)->name);
 	if (r == 0)
-		r = row->dims.left ? append_dims(buf, row->dims, ',') : stfs_buf_append_char(buf, '-');
+		r = row->dims.left ? stfs_dims_write(buf, row->dims, ",") : stfs_buf_append_char(buf, '-');
 	if (r == 0)
 		r = stfs_buf_printf(buf, "\t%" PRIu64 "\t", row->size);
 	if (r == 0 && row->file)
