@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "utf8.h"
+
 #define ESCAPE_MAX 16 /* "\u{10ffff}" and its NUL fit */
 
 /* Characters that a terminal does not show or that change the order of what it shows: first and last of each run. */
@@ -31,28 +33,6 @@ static bool is_hidden(uint32_t code)
 	return false;
 }
 
-/* Length of the UTF-8 character at the start of `s` (not empty), 0 when broken. The strict rules of RFC 3629. */
-static size_t decode_char(struct stfs_slice s, uint32_t *ret_code)
-{
-	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	const uint8_t *p = (const uint8_t *)s.p;
-	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc0 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf8 ? 4 : 0;
-	uint32_t code;
-
-	if (n == 0 || n > s.len)
-		return 0;
-	code = n == 1 ? p[0] : p[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (p[i] & 0x3f);
-	}
-	if (code < smallest[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-		return 0;
-	*ret_code = code;
-	return n;
-}
-
 /*
  * Writes the character at the start of `s` (not empty) to `out`, escaped if it has to be. Returns the bytes written;
  * *ret_used is how many bytes of `s` it stands for.
@@ -60,7 +40,7 @@ static size_t decode_char(struct stfs_slice s, uint32_t *ret_code)
 static size_t escape_char(struct stfs_slice s, bool in_quotes, char out[ESCAPE_MAX], size_t *ret_used)
 {
 	uint32_t code = 0;
-	size_t n = decode_char(s, &code);
+	size_t n = stfs_utf8_next(s, &code);
 
 	*ret_used = n ? n : 1;
 	if (n == 0 || code < 0x20 || code == 0x7f)
