@@ -8,25 +8,12 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "os.h"
+#include "retry.h"
 
 int stfs_pread_full(int fd, void *data, size_t len, uint64_t offset)
 {
-	char *p = data;
-
-	while (len > 0) {
-		ssize_t n = pread(fd, p, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EIO;
-		p += n;
-		len -= (size_t)n;
-		offset += (uint64_t)n;
-	}
-	return 0;
+	return stfs_os_read_full(stfs_os_real(), fd, data, len, offset);
 }
 
 int stfs_write_full(int fd, const void *data, size_t len)
@@ -34,10 +21,8 @@ int stfs_write_full(int fd, const void *data, size_t len)
 	const char *p = data;
 
 	while (len > 0) {
-		ssize_t n = write(fd, p, len);
+		ssize_t n = STFS_RETRY(write(fd, p, len));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
 			return -errno;
 		p += n;
