@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The requests of the kernel, by kind. Private to this layer: the only header that knows libfuse. */
+/* The requests of the kernel, by kind. Private to this layer. */
 #pragma once
 
 #include <fuse_lowlevel.h>
