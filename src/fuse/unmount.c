@@ -124,6 +124,13 @@ static bool lives_on(const struct stfs_mount *mount)
 	return access(path, F_OK) == 0;
 }
 
+static bool is_mounted(const char *path)
+{
+	_cleanup_mount_ struct stfs_mount mount = { 0 };
+
+	return stfs_mountinfo_find(path, &mount) != -ENOENT;
+}
+
 /*
  * The daemon holds a lock on the directory below its mount until it is gone; if it made it, it removes it. As long as the
  * filesystem lives on elsewhere the daemon has no reason to end.
@@ -131,18 +138,18 @@ static bool lives_on(const struct stfs_mount *mount)
 static void await_daemon(const char *path, const struct stfs_mount *mount)
 {
 	const struct timespec step = { .tv_nsec = WAIT_STEP_MS * 1000000L };
-	_cleanup_mount_ struct stfs_mount other = { 0 };
 	_cleanup_close_ int fd = -1;
 	bool alive = lives_on(mount); /* once it is gone, another may get its number */
 
-	if (stfs_mountinfo_find(path, &other) != -ENOENT)
+	if (is_mounted(path))
 		return; /* mounts were stacked: what is there now is somebody else's */
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	for (int i = 0; fd >= 0 && i < WAIT_STEPS; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
 			return;
 		alive = alive && lives_on(mount);
-		if (alive && i >= GRACE_STEPS)
+		/* Who mounts there in the meantime holds the lock as well. */
+		if (i >= GRACE_STEPS && (alive || is_mounted(path)))
 			return;
 		nanosleep(&step, NULL);
 	}

@@ -7,9 +7,13 @@ cp "$MODEL" model.safetensors
 DATA=model/embed_tokens/weight/data
 NORM=model/norm/weight/data
 
+nothing_mounted() {
+	[ -z "$(mounts)" ]
+}
+
 gone() {
 	until_true 100 no_daemons || fail "$1: the daemon lives on"
-	[ -z "$(mounts)" ] || fail "$1: the mount is still there"
+	nothing_mounted || fail "$1: the mount is still there"
 	[ ! -e model ] || fail "$1: the mountpoint we made is still there"
 }
 
@@ -68,6 +72,20 @@ kill -STOP "$pid"
 "$STFS" umount model
 [ ! -e model ] || fail "umount did not wait for the daemon"
 wait $!
+
+# Nor does it wait for who mounts there next.
+if [ "$(id -u)" = 0 ]; then
+	"$STFS" model.safetensors
+	pid=$(daemons)
+	kill -STOP "$pid"
+	timeout 20 "$STFS" umount model &
+	until_true 100 nothing_mounted || fail "not unmounted while the daemon is stopped"
+	mount -t tmpfs none model
+	wait $! || fail "umount waits for the next mount: exit $?"
+	umount model
+	kill -CONT "$pid"
+	gone "umount, and another mount"
+fi
 
 # What is mounted elsewhere too goes on there, and nobody waits for that.
 if [ "$(id -u)" = 0 ] && mkdir second && "$STFS" model.safetensors && mount --bind model/model second; then
