@@ -183,11 +183,12 @@ static struct new_file *list_new_files(const struct stfs_committing *c)
 static int describe_new_file(const struct stfs_committing *c, const struct new_file *file, struct stfs_buf *payload)
 {
 	_cleanup_buf_ struct stfs_buf shown = { 0 };
-	struct stfs_slice header = { file->plan->header.data + 8, file->plan->header.len - 8 };
+	struct stfs_slice header;
 	int r;
 
 	if (!file->step)
 		return stfs_replay_describe_snapshot(payload, c->model->files[file->plan->old_file]);
+	header = (struct stfs_slice){ file->plan->header.data + 8, file->plan->header.len - 8 };
 	r = stfs_append_printable(&shown, stfs_slice_of(file->name));
 	return r < 0 ? r :
 		       stfs_replay_describe_file(payload, stfs_buf_slice(&shown), file->step->size, file->step->mtime,
