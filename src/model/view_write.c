@@ -308,6 +308,9 @@ int stfs_file_write(struct stfs_file *file, const void *data, size_t size, uint6
 	other = other_ino(file);
 	atomic_fetch_add(&view->generation, 1);
 	pthread_rwlock_unlock(&view->tree_lock);
+	/* What was stored in a map and refused when it was written back is still in the kernel's page. */
+	if (r == -EINVAL)
+		other = file->ino;
 	if (other && view->watcher.changed)
 		view->watcher.changed(view->watcher.user, other);
 	return r;

@@ -34,6 +34,18 @@ echo more >>$M/note
 	os.write(fd, b"nonsense\n")
 END
 [ "$(cat m/model/a/w/shape)" = "4 6" ] || fail "a refused text took the old one: $(cat m/model/a/w/shape)"
+"$PYTHON" - <<-'END' || fail "a shape that is none, in a map"
+	import mmap, sys
+	with open("m/model/a/w/shape", "r+b") as file:
+	    pages = mmap.mmap(file.fileno(), 0)
+	    pages[:] = b"x y\n"
+	    try:
+	        sys.exit("msync: %r" % pages.flush())
+	    except OSError:
+	        pass
+END
+is_old() { [ "$(cat m/model/a/w/shape)" = "4 6" ]; }
+until_true 50 is_old || fail "a refused text is still shown: $(cat m/model/a/w/shape)"
 { echo -n 3; true; echo ' 8'; } >m/model/a/w/shape
 mkdir -p m/model/new/x
 printf 'U8\n' >m/model/new/x/dtype
