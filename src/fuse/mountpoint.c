@@ -180,16 +180,13 @@ int stfs_mountpoint_prepare(const char *given, const char *label, const char *so
 	return 0;
 }
 
-/*
- * Waits until nobody else is about to mount there. Daemons that serve share the lock, also one whose mount was taken away
- * lazily: where only they are, it is shared again, and no turn can be told.
- */
-static bool take_turn(int fd)
+/* Waits for one lock, or for the other if that can be had first. Returns whether it is held. */
+static bool await_lock(int fd, int lock, int other)
 {
 	const struct timespec step = { .tv_nsec = TURN_STEP_MS * 1000000L };
 
 	for (int i = 0; i < TURN_STEPS; i++) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || (errno == EWOULDBLOCK && flock(fd, LOCK_SH | LOCK_NB) == 0))
+		if (flock(fd, lock | LOCK_NB) == 0 || (errno == EWOULDBLOCK && flock(fd, other | LOCK_NB) == 0))
 			return true;
 		if (errno != EWOULDBLOCK)
 			return false;
@@ -202,8 +199,11 @@ int stfs_mountpoint_lock(struct stfs_mountpoint *mountpoint, struct stfs_diag *d
 {
 	if (!is_awaited(mountpoint->path))
 		mountpoint->lock_fd = open(mountpoint->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* Where directories cannot be locked, `umount` just does not wait. */
-	if (mountpoint->lock_fd >= 0 && !take_turn(mountpoint->lock_fd))
+	/*
+	 * Alone, so that nobody else is about to mount there. Daemons that serve share the lock, also one whose mount was taken
+	 * away lazily: where only they are, no turn can be told. Where directories cannot be locked, `umount` does not wait.
+	 */
+	if (mountpoint->lock_fd >= 0 && !await_lock(mountpoint->lock_fd, LOCK_EX, LOCK_SH))
 		stfs_closep(&mountpoint->lock_fd);
 	/* Whoever was first has mounted by now. */
 	return refuse_mounted(mountpoint->path, diag);
@@ -211,7 +211,8 @@ int stfs_mountpoint_lock(struct stfs_mountpoint *mountpoint, struct stfs_diag *d
 
 void stfs_mountpoint_share(struct stfs_mountpoint *mountpoint)
 {
-	if (mountpoint->lock_fd >= 0 && flock(mountpoint->lock_fd, LOCK_SH | LOCK_NB) < 0)
+	/* Changing a lock lets go of it: somebody who is about to look may be faster. */
+	if (mountpoint->lock_fd >= 0 && !await_lock(mountpoint->lock_fd, LOCK_SH, LOCK_SH))
 		stfs_closep(&mountpoint->lock_fd);
 }
 
