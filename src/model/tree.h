@@ -43,6 +43,7 @@ struct stfs_node {
 	uint8_t kind;        /* enum stfs_node_kind */
 	bool explicit_slots; /* data, dtype and shape are nodes of their own (or gone) */
 	bool moved;          /* it is not where it was added */
+	bool npy_removed;    /* of a tensor: its data.npy was removed, and is not made up */
 };
 
 /* Embedded. Readers need no lock as long as nobody adds. */

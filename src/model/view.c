@@ -43,7 +43,8 @@ static bool has_npy(const struct stfs_view *view, uint32_t node)
 	int r;
 
 	/* One of his own may have been given another name since, and kept its number. */
-	if (view->options.npy == STFS_OFF || stfs_view_role_node(view, node, STFS_ROLE_NPY) != STFS_NODE_NONE ||
+	if (view->options.npy == STFS_OFF || view->tree.nodes[node].npy_removed ||
+	    stfs_view_role_node(view, node, STFS_ROLE_NPY) != STFS_NODE_NONE ||
 	    stfs_tree_find(&view->tree, (uint64_t)STFS_SLOT_NPY << STFS_NODE_ID_BITS | view->tree.nodes[node].id) !=
 		    STFS_NODE_NONE)
 		return false;

@@ -316,11 +316,28 @@ int stfs_view_create(struct stfs_view *view, uint64_t parent, struct stfs_slice 
 	return r;
 }
 
+/*
+ * Takes a data.npy that we make up out of sight, as tools do that put another in its place (mv, install, tar). It is not written
+ * down: nothing of the tensor changes. Returns whether it is one.
+ */
+static bool hide_npy(struct stfs_view *view, uint32_t dir, struct stfs_slice name)
+{
+	struct stfs_place place;
+
+	if (!stfs_view_entry(view, dir, name, &place) || place.slot != STFS_SLOT_NPY)
+		return false;
+	view->tree.nodes[dir].npy_removed = true;
+	stfs_change_touch_dir(view, dir);
+	return true;
+}
+
 static int remove_entry(struct stfs_view *view, uint64_t parent, struct stfs_slice name, bool is_dir)
 {
 	uint32_t dir, node;
 	int r = stfs_edit_find_dir(view, parent, &dir);
 
+	if (r == 0 && !is_dir && hide_npy(view, dir, name))
+		return 0;
 	if (r == 0)
 		r = stfs_edit_find_entry(view, dir, name, &node);
 	if (r < 0)

@@ -24,12 +24,13 @@ static void add_dots(struct stfs_listing *listing, uint64_t self, uint64_t paren
 	add_entry(listing, stfs_slice_of(".."), parent, STFS_NODE_DIR);
 }
 
+/* The last one first: data.npy is made of the others, and would be gone before `rm -r` comes to it. */
 static void add_slots(const struct stfs_view *view, uint32_t node, struct stfs_listing *listing)
 {
 	struct stfs_place place;
 
 	for (size_t i = 0; i < STFS_N_SLOT_NAMES; i++) {
-		const struct stfs_slot_name *slot = &stfs_slot_names[i];
+		const struct stfs_slot_name *slot = &stfs_slot_names[(i + STFS_N_SLOT_NAMES - 1) % STFS_N_SLOT_NAMES];
 
 		if ((slot->listed || view->options.npy == STFS_LIST) && stfs_view_slot(view, node, slot->slot, &place))
 			add_entry(listing, stfs_slice_of(slot->name), place.ino, STFS_NODE_FILE);

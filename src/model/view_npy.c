@@ -199,7 +199,9 @@ void stfs_edit_take_npy(struct stfs_view *view, uint32_t dir, struct stfs_npy_ef
 	effect->parent = stfs_view_place(view, dir).ino;
 	if (!keep && drop_dtype(view, dir) < 0)
 		return;
-	if (take_effect(view, dir, node, npy, npy->has_dtype, effect) < 0)
+	if (take_effect(view, dir, node, npy, npy->has_dtype, effect) == 0)
+		view->tree.nodes[dir].npy_removed = false;
+	else
 		stfs_log(view->log, STFS_LOG_ERROR, "data.npy could not take effect: it stays as a file");
 }
 

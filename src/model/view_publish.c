@@ -247,6 +247,7 @@ static void rebase(struct publishing *publishing)
 	struct stfs_node *nodes = publishing->view->tree.nodes;
 
 	for (uint32_t node = 0; node < publishing->view->tree.n; node++) {
+		nodes[node].npy_removed = false;
 		if (nodes[node].kind == STFS_NODE_MODULE)
 			nodes[node].entry = STFS_NODE_NONE;
 	}

@@ -192,6 +192,45 @@ meant <<-'END'
 END
 finish
 
+# A NumPy file comes by any tool that puts one file in the place of another.
+begin
+py <<-'END'
+	import numpy as np
+	np.save("x.npy", np.arange(6, dtype="<i2").reshape(2, 3))
+END
+cp x.npy /dev/shm/stfs-e2e.$$
+tar -cf x.tar --transform 's,.*,model/a/b/data.npy,' x.npy
+quiet install -m 644 x.npy m/model/a/w/data.npy
+quiet mv /dev/shm/stfs-e2e.$$ m/model/scale/data.npy
+quiet tar -C m -xf x.tar
+quiet cp --remove-destination x.npy m/model/big/data.npy
+rm m/lm_head/weight/data.npy
+[ ! -e m/lm_head/weight/data.npy ] && [ -e m/lm_head/weight/data ] || fail "rm of a data.npy that nobody wrote"
+commit
+[ -e m/lm_head/weight/data.npy ] || fail "a commit does not bring data.npy back"
+meant <<-'END'
+	for name in "model.a.w", "model.scale", "model.a.b", "model.big":
+	    put(name, "I16", [2, 3], b"\0\0\1\0\2\0\3\0\4\0\5\0")
+END
+finish
+
+# Listed, it is in nobody's way.
+begin npy=list
+tar -cf whole.tar -C m .
+quiet tar -C m -xf whole.tar
+echo all >m/.safetensors/discard
+quiet rm -r m/model/a
+printf 21 >m/model/scale/data
+quiet rm -r m/model/scale
+quiet mv m/lm_head out
+quiet find m/empty -delete
+commit
+meant m.safetensors <<-'END'
+	for name in "model.a.w", "model.scale", "model.a.b", "lm_head.weight", "empty":
+	    take(name)
+END
+finish
+
 # What NumPy makes of the types it does not have.
 if "$PYTHON" -c 'import ml_dtypes' 2>/dev/null; then
 	begin
