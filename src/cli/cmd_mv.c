@@ -211,7 +211,8 @@ static int print_renames(struct mv *mv)
 
 	if (stfs_renames_text(&mv->renames, &text) < 0)
 		return out_of_memory();
-	fwrite(text.data, 1, text.len, stdout);
+	if (text.len)
+		fwrite(text.data, 1, text.len, stdout);
 	return (int)stfs_finish_stdout();
 }
 

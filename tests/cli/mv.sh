@@ -121,6 +121,13 @@ echo '{"scalar": "sc\u0061lar.x", "data": "日本.data", "two\nlines": "two.line
 code 0 mv --commit -q m.safetensors --map - <map
 renamed "a map in JSON" <<<'{"scalar": "scalar.x", "data": "日本.data", "two\nlines": "two.lines"}'
 fresh
+# A map that renames nothing.
+fresh
+echo '{"scalar": "scalar"}' >map
+code 0 mv --dry-run m.safetensors --map map
+[ ! -s out ] || fail "a tensor that keeps its name is renamed: $(cat out)"
+code 0 mv m.safetensors --map map
+unstaged m.safetensors
 printf 'scalar\tx\nnope\ty\nmodel\tz\nno\tw\n' >map
 code 1 mv m.safetensors --map map
 has err '"nope"'
