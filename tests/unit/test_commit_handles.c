@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files and answers that are open while the model is committed. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 #include "one_file_fixture.h"
 #include "run_tests.h"
 
@@ -32,8 +36,8 @@ START_TEST(a_handle_goes_on_after_the_commit)
 }
 END_TEST
 
-/* What took effect as a tensor goes on as that, also when a commit has parted the two. */
-START_TEST(a_numpy_file_goes_on_after_the_commit)
+/* A NumPy file that took effect as a tensor, and a commit has parted the two. */
+static struct stfs_file *open_parted_npy(void)
 {
 	char npy[128 + 5];
 	struct stfs_file *file = edit_open(view, "a/b/data.npy", true);
@@ -46,6 +50,56 @@ START_TEST(a_numpy_file_goes_on_after_the_commit)
 	ck_assert_int_eq(stfs_file_flush(file), 0);
 	edit_expect(view, "a/b/data", "12345");
 	commit(view);
+	return file;
+}
+
+static atomic_bool over;
+
+/* Empties the tensor and makes it larger than what is written to it. */
+static void *resize_on_and_on(void *arg)
+{
+	struct stfs_file *data = arg;
+	struct stfs_attr attr;
+
+	for (unsigned i = 0; !atomic_load(&over); i++) {
+		struct stfs_attr_change change = { .set_size = true, .size = i % 2 ? 64 : 0 };
+
+		if (stfs_file_setattr(data, &change, &attr) < 0)
+			return arg;
+	}
+	return NULL;
+}
+
+/* Whatever size the tensor has by then, no byte comes from behind those that were written. */
+START_TEST(a_numpy_file_is_written_while_the_tensor_is_resized)
+{
+	struct stfs_file *file = open_parted_npy(), *data = edit_open(view, "a/b/data", false);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), written;
+	char *bytes = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_t resizer;
+	void *failed;
+
+	ck_assert(bytes != MAP_FAILED);
+	ck_assert_int_eq(mprotect(bytes + page, page, PROT_NONE), 0);
+	bytes[page - 1] = 'x';
+	ck_assert_int_eq(pthread_create(&resizer, NULL, resize_on_and_on, data), 0);
+	for (int i = 0; i < 50000; i++)
+		ck_assert_int_eq(stfs_file_write(file, bytes + page - 1, 1, 128, &written), 0);
+	atomic_store(&over, true);
+	pthread_join(resizer, &failed);
+	ck_assert_ptr_null(failed);
+	munmap(bytes, 2 * page);
+	stfs_file_close(data);
+	stfs_file_close(file);
+}
+END_TEST
+
+/* What took effect as a tensor goes on as that, also when a commit has parted the two. */
+START_TEST(a_numpy_file_goes_on_after_the_commit)
+{
+	struct stfs_file *file = open_parted_npy();
+	size_t written;
+
 	ck_assert_int_eq(stfs_file_write(file, "67", 2, 128 + 1, &written), 0);
 	edit_expect(view, "a/b/data", "16745");
 	/* Never more than the tensor has. */
@@ -131,6 +185,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, a_handle_goes_on_after_the_commit);
 	tcase_add_loop_test(tcase, a_numpy_file_goes_on_after_the_commit, 0, 2);
+	tcase_add_test(tcase, a_numpy_file_is_written_while_the_tensor_is_resized);
 	tcase_add_test(tcase, a_reader_keeps_the_old_bytes);
 	tcase_add_test(tcase, an_answer_outlives_commits);
 	tcase_add_test(tcase, a_handle_of_a_removed_file_lives_on);
