@@ -132,6 +132,9 @@ int stfs_content_write(struct stfs_content *content, struct stfs_stage *stage, c
 /* Cuts or grows (with zeros) to `size` bytes. Cutting to 0 mends damage. -ESTALE as stfs_content_write. */
 int stfs_content_truncate(struct stfs_content *content, struct stfs_stage *stage, uint64_t size) STFS_MUST_CHECK;
 
+/* Grows (with zeros) to `size` bytes what is smaller. -ESTALE as stfs_content_write. */
+int stfs_content_grow(struct stfs_content *content, struct stfs_stage *stage, uint64_t size) STFS_MUST_CHECK;
+
 /*
  * Makes the staged bytes survive a power cut, once the name of their file and the journal are synced too (stfs_stage_sync_dir,
  * stfs_journal_sync).

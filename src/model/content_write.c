@@ -341,7 +341,8 @@ static int resize(struct stfs_content *content, struct stfs_stage *stage, uint64
 	return r < 0 ? r : set_text(content, stage, &text);
 }
 
-int stfs_content_truncate(struct stfs_content *content, struct stfs_stage *stage, uint64_t size)
+/* With `grow` a content that is larger stays as it is. */
+static int change_size(struct stfs_content *content, struct stfs_stage *stage, uint64_t size, bool grow)
 {
 	int r;
 
@@ -349,7 +350,9 @@ int stfs_content_truncate(struct stfs_content *content, struct stfs_stage *stage
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&content->lock);
-	if (size > INT64_MAX - content->shift) {
+	if (grow && size <= content->size) {
+		r = 0;
+	} else if (size > INT64_MAX - content->shift) {
 		r = -EFBIG;
 	} else if (content->handed_on && size != content->size) {
 		r = -ESTALE;
@@ -359,6 +362,16 @@ int stfs_content_truncate(struct stfs_content *content, struct stfs_stage *stage
 	}
 	pthread_mutex_unlock(&content->lock);
 	return r;
+}
+
+int stfs_content_truncate(struct stfs_content *content, struct stfs_stage *stage, uint64_t size)
+{
+	return change_size(content, stage, size, false);
+}
+
+int stfs_content_grow(struct stfs_content *content, struct stfs_stage *stage, uint64_t size)
+{
+	return change_size(content, stage, size, true);
 }
 
 /* Whether the journal does not say yet that what is staged is on disk. */

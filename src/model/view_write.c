@@ -390,8 +390,10 @@ int stfs_file_allocate(struct stfs_file *file, uint64_t size)
 	if (r < 0)
 		return r;
 	content = atomic_load(&file->content);
-	if (stfs_content_size(content) < size)
-		r = file->fixed ? -EOPNOTSUPP : stfs_content_truncate(content, file->view->stage, size);
+	if (!file->fixed)
+		r = stfs_content_grow(content, file->view->stage, size);
+	else if (stfs_content_size(content) < size)
+		r = -EOPNOTSUPP;
 	atomic_fetch_add(&file->view->generation, 1);
 	pthread_rwlock_unlock(&file->view->tree_lock);
 	return r;
