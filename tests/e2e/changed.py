@@ -94,6 +94,22 @@ def make_hole(source, begin, size):
     os.close(fd)
 
 
+def has_other_bytes(path, want):
+    """Whether some of what can be had is not what was there."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        for spot in range(0, len(want), 4096):
+            try:
+                if not want.startswith(os.pread(fd, 4096, spot), spot):
+                    return True
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    fail(str(error))
+    finally:
+        os.close(fd)
+    return False
+
+
 def keep(mount, tensors, source):
     size = sum(len(tensor.data) for tensor in tensors)
     for tensor in tensors:
@@ -103,9 +119,11 @@ def keep(mount, tensors, source):
     time.sleep(0.0005)
     make_hole(source, os.stat(source).st_size - size, size)
     thread.join(60)
-    time.sleep(0.3)  # what was read ahead for the thread may still be answered
-    for tensor in tensors:
-        read_file(os.path.join(mount, tensor.name, "data"), tensor.data)
+    deadline = time.monotonic() + 20  # what was read ahead for the thread may still be on its way
+    while any(has_other_bytes(os.path.join(mount, tensor.name, "data"), tensor.data) for tensor in tensors):
+        if time.monotonic() > deadline:
+            fail("other bytes are kept")
+        time.sleep(0.1)
 
 
 def main():
