@@ -394,13 +394,18 @@ bool stfs_content_needs_word(struct stfs_content *content)
 static int sync_staged(struct stfs_content *content, struct stfs_stage *stage)
 {
 	const struct stfs_os *os = stfs_stage_os(stage);
-	int r = content->synced ? 0 : stfs_content_need_fd(content);
+	int r;
 
-	if (r < 0 || content->synced)
+	if (content->synced)
+		return 0;
+	/* The kernel may have thrown the bytes away: a second try would say yes and be wrong. */
+	if (content->damage == STFS_DAMAGE_SYNC)
+		return -EIO;
+	r = stfs_content_need_fd(content);
+	if (r < 0)
 		return r;
 	if (STFS_RETRY(os->fdatasync(os->user, stfs_content_fd(content))) < 0) {
 		r = -errno;
-		/* The kernel may have thrown the bytes away: a second try would say yes and be wrong. */
 		set_damage(content, stage, STFS_DAMAGE_SYNC);
 		return r;
 	}

@@ -163,4 +163,8 @@ failing pwrite64 mv m/model/a m/moved
 head -c 3000000 /dev/urandom >outside
 failing fsync,fdatasync dd if=outside of=m/model/big/data bs=1M conv=notrunc,fsync status=none
 cmp m/model/big/data outside || fail "what write() took is gone after a failed fsync()"
+sync m/model/big/data 2>err && fail "what was lost is on disk, says a second fsync()"
+grep -q "Input/output error" err || fail "a second fsync(): $(cat err)"
+echo model/big >m/.safetensors/discard
+sync m/model/big/data m/__metadata__/note || fail "fsync() after a discard"
 stop m

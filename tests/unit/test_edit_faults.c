@@ -52,12 +52,40 @@ START_TEST(an_interrupted_call_is_made_again)
 }
 END_TEST
 
+/* The system tells only once that it lost bytes: whoever syncs again must not be told that they are on disk. */
+START_TEST(a_sync_that_failed_does_not_succeed_later)
+{
+	struct faulty_os faulty;
+	char bytes[8192];
+
+	memset(bytes, 'x', sizeof(bytes));
+	faulty_os_init(&faulty, stfs_os_real());
+	view_os = &faulty.os;
+	for (unsigned at = 1;; at++) {
+		reopen();
+		ck_assert_int_eq(write_at("model/big/data", false, bytes, sizeof(bytes), 50000), 0);
+		faulty_os_plant(&faulty, FAULTY_ONCE, at, EIO);
+		faulty.only = FAULTY_FDATASYNC;
+		if (stfs_view_sync(view) == 0)
+			break;
+		faulty_os_plant(&faulty, FAULTY_NONE, 0, 0);
+		ck_assert_msg(stfs_view_sync(view) < 0, "call %u", at);
+		ck_assert_int_eq(stfs_view_discard(view, (struct stfs_slice){ 0 }, NULL), 0);
+		ck_assert_int_eq(stfs_view_sync(view), 0);
+	}
+	ck_assert(!faulty.fired);
+	close_view();
+	view_os = NULL;
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tcase = tcase_create("all");
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, an_interrupted_call_is_made_again);
+	tcase_add_test(tcase, a_sync_that_failed_does_not_succeed_later);
 	tcase_set_timeout(tcase, 60);
 	return run_tests("edit_faults", tcase);
 }
