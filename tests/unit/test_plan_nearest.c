@@ -19,7 +19,7 @@ static void make_names(unsigned seed)
 
 		for (size_t k = 0; k < pieces; k++)
 			len += (size_t)snprintf(names[i] + len, sizeof(names[i]) - len, "%s%.*s", k ? "." : "",
-						rand() % 3, "ab" + rand() % 2);
+						rand() % 3, &"ab"[rand() % 2]);
 		tensors[i] = (struct stfs_staged_tensor){ .name = stfs_slice_of(names[i]),
 							  .entry = i < MODEL ? i : STFS_ENTRY_NONE };
 	}
