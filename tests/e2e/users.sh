@@ -49,6 +49,8 @@ if command -v setfacl >/dev/null && setfacl -m u:1234:r,g::- model.safetensors 2
 	chgrp 65534 converted.safetensors
 	as_nobody cat converted.safetensors >/dev/null 2>&1 && fail "a copy lets a group in that the source's list kept out"
 	setfacl -b model.safetensors
+else
+	echo "not tried: access control lists (setfacl, and a filesystem that has them)"
 fi
 chgrp 0 model.safetensors
 chmod 644 model.safetensors
