@@ -219,7 +219,7 @@ static int decide(struct stfs_committing *c, struct stfs_journal *next)
 		return stfs_commit_fail(c, r, "the folder cannot be synced");
 	r = append_new_model(c, next);
 	if (r == 0 && c->steps.keep_journal)
-		r = stfs_view_dump_scratch(c->view, next);
+		r = stfs_view_dump_scratch(c->view, c->changes, next);
 	if (r == 0) {
 		c->decided = true;
 		r = append_steps(c, next, STFS_RECORD_COMMIT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of names as records of the journal. */
+/* Changes of names, and of directories, as records of the journal. */
 #include "edit_private.h"
 
 #include <errno.h>
@@ -45,6 +45,40 @@ int stfs_edit_journal_rename(struct stfs_view *view, uint32_t dir, struct stfs_s
 	if (r < 0)
 		return r;
 	return stfs_journal_append(stfs_stage_journal(view->stage), STFS_RECORD_RENAME, stfs_buf_slice(&payload));
+}
+
+int stfs_edit_journal_dir_at(struct stfs_journal *journal, struct stfs_slice path, const struct stfs_file_attr *attr)
+{
+	const uint64_t numbers[] = { attr->perm, attr->uid, attr->gid, (uint64_t)attr->mtime.tv_sec,
+				     (uint64_t)attr->mtime.tv_nsec };
+	_cleanup_buf_ struct stfs_buf payload = { 0 };
+	int r = stfs_payload_bytes(&payload, path);
+
+	for (size_t i = 0; r == 0 && i < STFS_ARRAY_SIZE(numbers); i++)
+		r = stfs_payload_u64(&payload, numbers[i]);
+	return r < 0 ? r : stfs_journal_append(journal, STFS_RECORD_DIR_ATTR, stfs_buf_slice(&payload));
+}
+
+int stfs_edit_journal_dir(struct stfs_view *view, struct stfs_journal *journal, uint32_t dir,
+			  const struct stfs_file_attr *attr)
+{
+	_cleanup_buf_ struct stfs_buf path = { 0 };
+	int r = stfs_tree_path(&view->tree, STFS_NODE_ROOT, dir, &path);
+
+	return r < 0 ? r : stfs_edit_journal_dir_at(journal, stfs_buf_slice(&path), attr);
+}
+
+int stfs_edit_dump_dirs(struct stfs_view *view, struct stfs_journal *journal, enum stfs_dir_attr_origin origin)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < view->n_dir_attrs; i++) {
+		const struct stfs_dir_attr *set = &view->dir_attrs[i];
+
+		if (set->origin >= origin)
+			r = stfs_edit_journal_dir(view, journal, set->node, &set->attr);
+	}
+	return r;
 }
 
 int stfs_edit_say_removed(struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_buf *payload)

@@ -40,6 +40,18 @@ int stfs_edit_journal_new(struct stfs_view *view, struct stfs_journal *journal, 
 int stfs_edit_journal_rename(struct stfs_view *view, uint32_t dir, struct stfs_slice name, uint32_t new_dir,
 			     struct stfs_slice new_name) STFS_MUST_CHECK;
 
+/* Writes down the attributes of the directory that is, or will be, at `path` (relative to the root). */
+int stfs_edit_journal_dir_at(struct stfs_journal *journal, struct stfs_slice path, const struct stfs_file_attr *attr)
+	STFS_MUST_CHECK;
+
+/* The same of a directory where it is now. */
+int stfs_edit_journal_dir(struct stfs_view *view, struct stfs_journal *journal, uint32_t dir,
+			  const struct stfs_file_attr *attr) STFS_MUST_CHECK;
+
+/* Writes down the attributes of all directories that have some of that origin, or of one after it, in a new journal. */
+int stfs_edit_dump_dirs(struct stfs_view *view, struct stfs_journal *journal, enum stfs_dir_attr_origin origin)
+	STFS_MUST_CHECK;
+
 /* Builds the payload of a record that says that an entry goes away. */
 int stfs_edit_say_removed(struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_buf *payload)
 	STFS_MUST_CHECK;

@@ -24,6 +24,8 @@ enum stfs_record_type {
 	STFS_RECORD_RENAME = 13,  /* path, new path */
 	STFS_RECORD_DISCARD = 14, /* path */
 	STFS_RECORD_BIND = 15,    /* number, path: records of that number speak of the file that is there now */
+	/* path of a directory, perm, uid, gid, mtime (s, ns); nothing happens when there is nothing of that path */
+	STFS_RECORD_DIR_ATTR = 16,
 
 	/* Of the bytes of one file; the first number is the one it was given. */
 	STFS_RECORD_TEXT = 20, /* bytes: all of its content */

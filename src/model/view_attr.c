@@ -7,13 +7,17 @@
 static int set_dir_attr(struct stfs_view *view, const struct stfs_place *place, const struct stfs_attr_change *change)
 {
 	struct stfs_file_attr attr;
+	int r;
 
 	if (change->set_size)
 		return -EISDIR;
 	stfs_change_get_dir_attr(view, place->node, &attr);
 	stfs_edit_apply_change(&attr, change);
-	/* Not written down: what a directory's times and modes were is no edit of the model. */
-	return stfs_change_set_dir_attr(view, place->node, &attr);
+	/* Room first: what is written down must happen. */
+	r = stfs_change_reserve_dir_attr(view, place->node);
+	if (r == 0)
+		r = stfs_edit_journal_dir(view, stfs_stage_journal(view->stage), place->node, &attr);
+	return r < 0 ? r : stfs_change_set_dir_attr(view, place->node, &attr, STFS_DIR_SET);
 }
 
 void stfs_edit_apply_change(struct stfs_file_attr *attr, const struct stfs_attr_change *change)

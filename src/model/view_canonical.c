@@ -47,6 +47,23 @@ static int make_parent(struct stfs_view *view, struct stfs_slice path, uint32_t 
 	return 0;
 }
 
+/* Whether the attributes of a tensor's directory that is merged into `target` become those of that. */
+static bool may_take_attr(const struct stfs_view *view, uint32_t target)
+{
+	return view->tree.nodes[target].kind == STFS_NODE_MODULE && !stfs_change_own_dir_attr(view, target);
+}
+
+static int take_attr(struct stfs_view *view, uint32_t node, uint32_t target)
+{
+	const struct stfs_dir_attr *own = stfs_change_own_dir_attr(view, node);
+	struct stfs_file_attr attr;
+
+	if (!own || !may_take_attr(view, target))
+		return 0;
+	attr = own->attr; /* the next call may move it */
+	return stfs_change_set_dir_attr(view, target, &attr, own->origin);
+}
+
 /* Moves the files of a tensor into a directory that is there already, as that of a module. */
 static int merge(struct stfs_view *view, uint32_t node, uint32_t target)
 {
@@ -61,6 +78,8 @@ static int merge(struct stfs_view *view, uint32_t node, uint32_t target)
 	/* Memory for the names first: a tensor must not end up in two places. */
 	if (r == 0)
 		r = stfs_tree_reserve(tree, 0, 64);
+	if (r == 0)
+		r = take_attr(view, node, target);
 	if (r < 0)
 		return r;
 	for (unsigned role = STFS_ROLE_DATA; role <= STFS_ROLE_SHAPE; role++) {
@@ -77,6 +96,21 @@ static int merge(struct stfs_view *view, uint32_t node, uint32_t target)
 	nodes[node].entry = STFS_NODE_NONE;
 	nodes[node].explicit_slots = false;
 	return 0;
+}
+
+int stfs_view_canonical_path(const struct stfs_view *view, uint32_t node, struct stfs_slice name, struct stfs_buf *ret)
+{
+	_cleanup_buf_ struct stfs_buf is = { 0 };
+	uint32_t target;
+	int r = stfs_tree_path(&view->tree, STFS_NODE_ROOT, node, &is);
+
+	if (r == 0)
+		r = stfs_name_encode(ret, name, view->options.layout);
+	if (r < 0)
+		return r;
+	return !stfs_slice_equal(stfs_buf_slice(&is), stfs_buf_slice(ret)) &&
+	       stfs_change_find_path(view, stfs_buf_slice(ret), &target) == 0 &&
+	       (target == STFS_NODE_NONE || may_take_attr(view, target));
 }
 
 int stfs_view_canonicalize(struct stfs_view *view, uint32_t node)

@@ -10,3 +10,9 @@
  * 0, -EFBIG or -ENOMEM.
  */
 int stfs_view_canonicalize(struct stfs_view *view, uint32_t node) STFS_MUST_CHECK;
+
+/*
+ * Tells where that will take the attributes of the directory of the tensor `name`. Returns 1 with the path appended to `ret`, 0
+ * when the directory stays, or another that is there has some of its own, or -ENOMEM.
+ */
+int stfs_view_canonical_path(const struct stfs_view *view, uint32_t node, struct stfs_slice name, struct stfs_buf *ret);

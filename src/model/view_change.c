@@ -38,6 +38,19 @@ uint64_t stfs_change_ino_of_id(uint64_t id)
 	return number << STFS_SLOT_BITS | (slot ? slot : STFS_SLOT_KEY);
 }
 
+int stfs_change_find_path(const struct stfs_view *view, struct stfs_slice path, uint32_t *ret)
+{
+	uint32_t node = STFS_NODE_ROOT;
+
+	while (node != STFS_NODE_NONE && path.len) {
+		if (view->tree.nodes[node].kind != STFS_NODE_MODULE)
+			return -EEXIST;
+		node = stfs_tree_child(&view->tree, node, stfs_slice_cut(&path, '/'));
+	}
+	*ret = node;
+	return 0;
+}
+
 /* Makes room for one more content. */
 static int reserve_content(struct stfs_view *view)
 {
@@ -187,7 +200,7 @@ int stfs_change_add_dir(struct stfs_view *view, uint32_t dir, struct stfs_slice 
 
 	if (r < 0)
 		return r;
-	r = stfs_change_set_dir_attr(view, node, attr);
+	r = stfs_change_set_dir_attr(view, node, attr, STFS_DIR_MADE);
 	if (r < 0) {
 		stfs_tree_remove(&view->tree, node);
 		return r;
@@ -228,9 +241,10 @@ static void release_content(struct stfs_view *view, struct stfs_node *n)
 	stfs_content_unref(content);
 }
 
-/* The same with the attributes of a directory, if some were set. */
-static void release_dir_attr(struct stfs_view *view, struct stfs_node *n)
+/* As with contents, the last ones take their place. */
+void stfs_change_drop_dir_attr(struct stfs_view *view, uint32_t dir)
 {
+	struct stfs_node *n = &view->tree.nodes[dir];
 	struct stfs_dir_attr last;
 
 	if (!n->attr)
@@ -238,6 +252,7 @@ static void release_dir_attr(struct stfs_view *view, struct stfs_node *n)
 	last = view->dir_attrs[--view->n_dir_attrs];
 	view->dir_attrs[n->attr - 1] = last;
 	view->tree.nodes[last.node].attr = n->attr;
+	n->attr = 0;
 }
 
 void stfs_change_remove(struct stfs_view *view, uint32_t node)
@@ -246,7 +261,7 @@ void stfs_change_remove(struct stfs_view *view, uint32_t node)
 
 	if (n->kind == STFS_NODE_OWN)
 		release_content(view, n);
-	release_dir_attr(view, n);
+	stfs_change_drop_dir_attr(view, node);
 	stfs_tree_remove(&view->tree, node);
 }
 
@@ -306,19 +321,34 @@ void stfs_change_get_dir_attr(struct stfs_view *view, uint32_t dir, struct stfs_
 	*ret = attr_of_slot(view, &place);
 }
 
-int stfs_change_set_dir_attr(struct stfs_view *view, uint32_t dir, const struct stfs_file_attr *attr)
+const struct stfs_dir_attr *stfs_change_own_dir_attr(const struct stfs_view *view, uint32_t dir)
+{
+	uint32_t attr = view->tree.nodes[dir].attr;
+
+	return attr && view->dir_attrs[attr - 1].origin != STFS_DIR_TOUCHED ? &view->dir_attrs[attr - 1] : NULL;
+}
+
+int stfs_change_reserve_dir_attr(struct stfs_view *view, uint32_t dir)
+{
+	if (view->tree.nodes[dir].attr)
+		return 0;
+	return stfs_array_grow((void **)&view->dir_attrs, view->n_dir_attrs, &view->dir_attrs_cap, STFS_NODES_MAX,
+			       sizeof(*view->dir_attrs));
+}
+
+int stfs_change_set_dir_attr(struct stfs_view *view, uint32_t dir, const struct stfs_file_attr *attr,
+			     enum stfs_dir_attr_origin origin)
 {
 	struct stfs_node *n = &view->tree.nodes[dir];
+	int r = stfs_change_reserve_dir_attr(view, dir);
 
-	if (!n->attr) {
-		int r = stfs_array_grow((void **)&view->dir_attrs, view->n_dir_attrs, &view->dir_attrs_cap,
-					STFS_NODES_MAX, sizeof(*view->dir_attrs));
-
-		if (r < 0)
-			return r;
+	if (r < 0)
+		return r;
+	if (n->attr)
+		origin = STFS_MAX(origin, view->dir_attrs[n->attr - 1].origin);
+	else
 		n->attr = ++view->n_dir_attrs;
-	}
-	view->dir_attrs[n->attr - 1] = (struct stfs_dir_attr){ *attr, dir };
+	view->dir_attrs[n->attr - 1] = (struct stfs_dir_attr){ *attr, dir, origin };
 	return 0;
 }
 
@@ -329,5 +359,5 @@ void stfs_change_touch_dir(struct stfs_view *view, uint32_t dir)
 	stfs_change_get_dir_attr(view, dir, &attr);
 	clock_gettime(CLOCK_REALTIME, &attr.mtime);
 	/* Without memory for it the old time stays: no reason to fail the change itself. */
-	(void)!stfs_change_set_dir_attr(view, dir, &attr);
+	(void)!stfs_change_set_dir_attr(view, dir, &attr, STFS_DIR_TOUCHED);
 }

@@ -7,6 +7,12 @@
 
 #include "view_private.h"
 
+/*
+ * The node at `path` (relative to the root; empty: the root), STFS_NODE_NONE when nothing is there. Returns 0, or -EEXIST when a
+ * file stands where the path has a directory.
+ */
+int stfs_change_find_path(const struct stfs_view *view, struct stfs_slice path, uint32_t *ret);
+
 /* A number for a node that is made; never 0. Taken numbers are passed over. */
 uint64_t stfs_change_new_id(struct stfs_view *view);
 
@@ -70,8 +76,18 @@ int stfs_change_reserve_move(struct stfs_view *view, struct stfs_slice name);
  */
 int stfs_change_move(struct stfs_view *view, uint32_t node, uint32_t dir, struct stfs_slice name);
 
-/* Sets the attributes of a directory. */
-int stfs_change_set_dir_attr(struct stfs_view *view, uint32_t dir, const struct stfs_file_attr *attr);
+/* Takes the memory that setting the attributes of a directory needs: that does not fail then. Returns 0, -EFBIG or -ENOMEM. */
+int stfs_change_reserve_dir_attr(struct stfs_view *view, uint32_t dir) STFS_MUST_CHECK;
+
+/* Sets the attributes of a directory. Returns 0, -EFBIG or -ENOMEM. */
+int stfs_change_set_dir_attr(struct stfs_view *view, uint32_t dir, const struct stfs_file_attr *attr,
+			     enum stfs_dir_attr_origin origin) STFS_MUST_CHECK;
+
+/* The attributes that a directory was made with or that were set of it (borrowed), NULL when there are none. */
+const struct stfs_dir_attr *stfs_change_own_dir_attr(const struct stfs_view *view, uint32_t dir);
+
+/* Lets go of the attributes of a directory that were set: it shows those of the model again. */
+void stfs_change_drop_dir_attr(struct stfs_view *view, uint32_t dir);
 
 /* The attributes a directory shows. */
 void stfs_change_get_dir_attr(struct stfs_view *view, uint32_t dir, struct stfs_file_attr *ret);

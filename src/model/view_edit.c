@@ -53,6 +53,9 @@ int stfs_edit_make_stage(struct stfs_view *view)
 	r = stfs_stage_create(view->stage);
 	if (r == 0) {
 		r = stfs_replay_start_journal(view, stfs_stage_journal(view->stage));
+		/* A commit took away the journal that knew them, and the tree shows them still. */
+		if (r == 0)
+			r = stfs_edit_dump_dirs(view, stfs_stage_journal(view->stage), STFS_DIR_SET);
 		if (r < 0)
 			stfs_stage_clear(view->stage);
 	}

@@ -74,10 +74,18 @@ enum stfs_role {
 	STFS_ROLE_SCRATCH,
 };
 
-/* Attributes that were set of a directory. */
+/* Where attributes of a directory come from; of several the last one of these. */
+enum stfs_dir_attr_origin {
+	STFS_DIR_TOUCHED, /* an edit in it moved its time */
+	STFS_DIR_MADE,    /* it was made with them */
+	STFS_DIR_SET,     /* somebody asked for them */
+};
+
+/* Attributes that a directory has in the place of those of the model. */
 struct stfs_dir_attr {
 	struct stfs_file_attr attr;
 	uint32_t node;
+	enum stfs_dir_attr_origin origin;
 };
 
 /*

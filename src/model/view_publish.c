@@ -66,7 +66,26 @@ static int dump_file(struct stfs_view *view, uint32_t node, struct stfs_journal 
 	return r < 0 ? r : stfs_content_dump(content, journal);
 }
 
-int stfs_view_dump_scratch(struct stfs_view *view, struct stfs_journal *journal)
+/* The directories of tensors that get another path, which they have in the tree of the next mount. */
+static int dump_moving_dirs(struct stfs_view *view, const struct stfs_changes *changes, struct stfs_journal *journal)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && view->dirs_moved && i < changes->n_tensors; i++) {
+		uint32_t dir = stfs_tree_find(&view->tree, stfs_change_id_of_ino(changes->tensors[i].ino));
+		const struct stfs_dir_attr *own = dir == STFS_NODE_NONE ? NULL : stfs_change_own_dir_attr(view, dir);
+		_cleanup_buf_ struct stfs_buf path = { 0 };
+
+		if (!own)
+			continue;
+		r = stfs_view_canonical_path(view, dir, changes->tensors[i].name, &path);
+		if (r > 0)
+			r = stfs_edit_journal_dir_at(journal, stfs_buf_slice(&path), &own->attr);
+	}
+	return r;
+}
+
+int stfs_view_dump_scratch(struct stfs_view *view, const struct stfs_changes *changes, struct stfs_journal *journal)
 {
 	_cleanup_view_lock_ struct stfs_view *locked = stfs_view_read_lock(view);
 	int r = 0;
@@ -75,7 +94,10 @@ int stfs_view_dump_scratch(struct stfs_view *view, struct stfs_journal *journal)
 		if (is_scratch(view, node))
 			r = dump_file(view, node, journal);
 	}
-	return r;
+	/* Behind the scratch files, which bring back the directories that they stand in. */
+	if (r == 0)
+		r = stfs_edit_dump_dirs(view, journal, STFS_DIR_MADE);
+	return r < 0 ? r : dump_moving_dirs(view, changes, journal);
 }
 
 /* A text that the new model has in other words. */

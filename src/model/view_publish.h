@@ -17,8 +17,12 @@ void stfs_view_stop(struct stfs_view *view);
 /* Makes scratch files stand alone: what they refer to in the model is about to go. Returns 0 or -errno. */
 int stfs_view_detach_scratch(struct stfs_view *view) STFS_MUST_CHECK;
 
-/* Writes the records that make the scratch files of this view again, on top of its next model, to a new journal. */
-int stfs_view_dump_scratch(struct stfs_view *view, struct stfs_journal *journal) STFS_MUST_CHECK;
+/*
+ * Writes the records that make the scratch files of this view again, on top of its next model, and give the directories their
+ * attributes, to a new journal. `changes` are those that are committed.
+ */
+int stfs_view_dump_scratch(struct stfs_view *view, const struct stfs_changes *changes, struct stfs_journal *journal)
+	STFS_MUST_CHECK;
 
 /*
  * Shows `model` (owned by the view from here) in the place of the old one: what `changes` planned is now a part of it.

@@ -248,6 +248,36 @@ static int apply_discard(struct replaying *replaying, struct stfs_slice payload)
 	return r == -ENOENT || r == -EEXIST ? 0 : r;
 }
 
+static int apply_dir_attr(struct replaying *replaying, struct stfs_slice payload)
+{
+	struct stfs_view *view = replaying->view;
+	struct stfs_file_attr attr;
+	struct stfs_slice path;
+	uint64_t v[5];
+	uint32_t node;
+
+	if (!stfs_payload_take_bytes(&payload, &path))
+		return -EBADMSG;
+	for (size_t i = 0; i < STFS_ARRAY_SIZE(v); i++) {
+		if (!stfs_payload_take_u64(&payload, &v[i]))
+			return -EBADMSG;
+	}
+	if (payload.len || v[4] >= 1000000000 || stfs_change_find_path(view, path, &node) < 0)
+		return -EBADMSG;
+	/* A commit writes down directories of which some go with it: what is staged besides is worth having. */
+	if (node == STFS_NODE_NONE)
+		return 0;
+	if (view->tree.nodes[node].kind != STFS_NODE_MODULE)
+		return -EBADMSG;
+	attr = (struct stfs_file_attr){
+		.perm = (mode_t)(v[0] & 07777),
+		.uid = (uid_t)v[1],
+		.gid = (gid_t)v[2],
+		.mtime = { (time_t)v[3], (long)v[4] },
+	};
+	return stfs_change_set_dir_attr(view, node, &attr, STFS_DIR_SET);
+}
+
 static int apply_run(struct replaying *replaying, struct stfs_content *content, const struct stfs_record *record,
 		     struct stfs_slice payload)
 {
@@ -301,6 +331,8 @@ static int apply_record(struct replaying *replaying, const struct stfs_record *r
 		return apply_discard(replaying, record->payload);
 	case STFS_RECORD_BIND:
 		return apply_bind(replaying, record->payload);
+	case STFS_RECORD_DIR_ATTR:
+		return apply_dir_attr(replaying, record->payload);
 	default:
 		return record->type >= STFS_RECORD_TEXT && record->type <= STFS_RECORD_RUN ?
 			       apply_content(replaying, record) :

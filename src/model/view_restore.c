@@ -32,20 +32,6 @@ static int restore_all(struct stfs_view *view, bool clear)
 	return r;
 }
 
-/* Finds the node at a path, or STFS_NODE_NONE. -EEXIST when a file stands where the path has a directory. */
-static int find_path(const struct stfs_view *view, struct stfs_slice path, uint32_t *ret)
-{
-	uint32_t node = STFS_NODE_ROOT;
-
-	while (node != STFS_NODE_NONE && path.len) {
-		if (view->tree.nodes[node].kind != STFS_NODE_MODULE)
-			return -EEXIST;
-		node = stfs_tree_child(&view->tree, node, stfs_slice_cut(&path, '/'));
-	}
-	*ret = node;
-	return 0;
-}
-
 /* True when `full` is `path` or below it. */
 static bool is_below(struct stfs_slice full, struct stfs_slice path)
 {
@@ -256,7 +242,7 @@ static int restore_tensors(struct restoring *restoring)
 {
 	struct stfs_view *view = restoring->view;
 	uint32_t top;
-	int r = find_path(view, restoring->path, &top);
+	int r = stfs_change_find_path(view, restoring->path, &top);
 
 	if (r == 0)
 		r = find_tensors(restoring, top);
@@ -287,7 +273,7 @@ static int restore_slot(struct restoring *restoring)
 	uint32_t dir;
 	int r;
 
-	if (!slash || find_path(view, (struct stfs_slice){ path.p, (size_t)(slash - path.p) }, &dir) < 0 ||
+	if (!slash || stfs_change_find_path(view, (struct stfs_slice){ path.p, (size_t)(slash - path.p) }, &dir) < 0 ||
 	    dir == STFS_NODE_NONE || view->tree.nodes[dir].entry == STFS_NODE_NONE ||
 	    view->tree.nodes[dir].kind != STFS_NODE_MODULE)
 		return 0;
@@ -360,6 +346,9 @@ static int restore_metadata(struct restoring *restoring, struct stfs_slice name)
 		stfs_change_remove(view, node);
 	while (!name.len && (node = view->tree.nodes[STFS_NODE_METADATA].first_child) != STFS_NODE_NONE)
 		stfs_change_remove(view, node);
+	/* The directory itself stays, unlike others on their way back. */
+	if (!name.len)
+		stfs_change_drop_dir_attr(view, STFS_NODE_METADATA);
 	return put_keys(restoring);
 }
 
@@ -401,7 +390,7 @@ static int find_named(const struct stfs_view *view, struct stfs_slice *path, str
 {
 	uint32_t node;
 	bool is_path, is_name;
-	int r = find_path(view, *path, &node);
+	int r = stfs_change_find_path(view, *path, &node);
 
 	if (r < 0 || node != STFS_NODE_NONE || memchr(path->p, '/', path->len))
 		return 0;

@@ -69,6 +69,47 @@ for signal in TERM KILL INT KILL; do
 done
 complete
 
+# Attributes of directories last as long, and are no reason to keep the staging area.
+# looks DIRECTORIES: what there is to say of them.
+looks() {
+	local dir
+	for dir; do stat -c '%n %a %u %g %y' "$dir"; done
+}
+for layout in "" flat; do
+	[ -n "$layout" ] && old="m/model.a.w m/lm_head.weight" || old="m/model m/model/a/w"
+	begin $layout
+	looks m m/__metadata__ $old >plain
+	chmod 700 $old
+	touch -d '2001-02-03 04:05:06.789' m $old m/__metadata__
+	[ "$(cat m/.safetensors/status)" = "# nothing is staged" ] || fail "a chmod is staged: $(cat m/.safetensors/status)"
+	finish
+	mount_it m.safetensors m ${layout:+-o flat}
+	looks m m/__metadata__ $old | diff plain - || fail "attributes outlive what is staged (${layout:-nested})"
+	mkdir m/new
+	mkdir -m 711 m/new/deep
+	[ "$(id -u)" != 0 ] || chown 4711:815 m/new/deep $old
+	chmod 700 m/new m $old
+	touch -d '2001-02-03 04:05:06.789' m/new m/new/deep m/__metadata__ $old m
+	looks m m/__metadata__ $old m/new m/new/deep >want
+	for end in kill umount kill; do
+		[ $end = umount ] || kill -9 "$(daemons)"
+		[ $end = umount ] || until_true 100 no_daemons
+		"$STFS" umount m
+		mount_it m.safetensors m ${layout:+-o flat}
+		looks m m/__metadata__ $old m/new m/new/deep | diff want - || fail "directories after $end (${layout:-nested})"
+	done
+	mv m/new m/moved
+	kill -9 "$(daemons)"
+	until_true 100 no_daemons
+	"$STFS" umount m
+	mount_it m.safetensors m ${layout:+-o flat}
+	[ "$(stat -c %a:%y m/moved/deep)" = "$(grep deep want | cut -d' ' -f 2,5-7 | sed 's/ /:/')" ] ||
+		fail "a moved directory: $(stat m/moved/deep)"
+	echo all >m/.safetensors/discard
+	looks m m/__metadata__ $old | diff plain - || fail "attributes outlive a discard (${layout:-nested})"
+	finish
+done
+
 # Killed at once after each edit, while a file is open and mapped.
 begin
 for n in 1 2 3 4 5 6; do

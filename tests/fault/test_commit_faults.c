@@ -105,6 +105,7 @@ static struct stfs_view *prepare(void)
 		edit_put(view, "large", "");
 		edit_resize(view, "large", 50000);
 		edit_mkdir(view, "empty");
+		edit_chmod(view, "__metadata__", 0701);
 	}
 	return view;
 }

@@ -139,6 +139,11 @@ static int change_mode(struct stfs_view *view)
 	return act_chmod(view, "a/w/data", 0600);
 }
 
+static int change_mode_of_dir(struct stfs_view *view)
+{
+	return act_chmod(view, "a/w", 0700);
+}
+
 static int change_mode_of_npy(struct stfs_view *view)
 {
 	return act_chmod(view, "a/w/data.npy", 0600);
@@ -284,6 +289,7 @@ static int discard(struct stfs_view *view, const char *path)
 
 static void with_everything(struct stfs_view *view)
 {
+	edit_chmod(view, "a", 0700);
 	edit_mv(view, "c/d/e", "c/moved");
 	edit_put(view, "a/w/shape", "3 2\n");
 	edit_put(view, "a/w/notes", "x");
@@ -350,6 +356,7 @@ static const struct edit_case edit_cases[] = {
 	{ "cut data to little", NULL, cut_to_text, false, STFS_NESTED },
 	{ "grow", with_small_tensor, grow_new, false, STFS_NESTED },
 	{ "chmod", NULL, change_mode, false, STFS_NESTED },
+	{ "chmod a directory", NULL, change_mode_of_dir, false, STFS_NESTED },
 	{ "chmod data.npy", NULL, change_mode_of_npy, false, STFS_NESTED },
 	{ "chmod a key", NULL, change_mode_of_key, false, STFS_NESTED },
 	{ "copy a tensor", with_small_tensor, refer, false, STFS_NESTED },

@@ -100,7 +100,7 @@ static inline int dump_entry(struct stfs_view *view, uint64_t parent, struct stf
 	snprintf(full, sizeof(full), "%s/%.*s", path, (int)name.len, name.p);
 	dump_say(dump, "%s", full);
 	if (attr.type == STFS_NODE_DIR) {
-		dump_say(dump, "\n");
+		dump_say(dump, " %03o %u:%u\n", attr.perm, attr.uid, attr.gid);
 		return dump_dir(view, attr.ino, full, dump);
 	}
 	dump_say(dump, " %03o %u:%u", attr.perm, attr.uid, attr.gid);

@@ -217,6 +217,14 @@ static inline void edit_resize(struct stfs_view *view, const char *path, uint64_
 	ck_assert_int_eq(stfs_view_setattr(view, edit_ino(view, path), &change, &attr), 0);
 }
 
+static inline void edit_chmod(struct stfs_view *view, const char *path, mode_t perm)
+{
+	struct stfs_attr_change change = { .set_perm = true, .perm = perm };
+	struct stfs_attr attr;
+
+	ck_assert_int_eq(stfs_view_setattr(view, edit_ino(view, path), &change, &attr), 0);
+}
+
 /* All bytes of a file as the view shows them; owned by the caller. */
 static inline struct stfs_buf edit_bytes(struct stfs_view *view, const char *path)
 {

@@ -64,8 +64,7 @@ START_TEST(a_sync_that_failed_does_not_succeed_later)
 	for (unsigned at = 1;; at++) {
 		reopen();
 		ck_assert_int_eq(write_at("model/big/data", false, bytes, sizeof(bytes), 50000), 0);
-		faulty_os_plant(&faulty, FAULTY_ONCE, at, EIO);
-		faulty.only = FAULTY_FDATASYNC;
+		faulty_os_plant_in(&faulty, FAULTY_FDATASYNC, FAULTY_ONCE, at, EIO);
 		if (stfs_view_sync(view) == 0)
 			break;
 		faulty_os_plant(&faulty, FAULTY_NONE, 0, 0);
@@ -79,6 +78,49 @@ START_TEST(a_sync_that_failed_does_not_succeed_later)
 }
 END_TEST
 
+static int set_mode(const char *path, mode_t perm)
+{
+	struct stfs_attr_change change = { .set_perm = true, .perm = perm };
+	struct stfs_attr attr;
+
+	return stfs_view_setattr(view, ino_of(path), &change, &attr);
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stfs_attr attr;
+
+	ck_assert_int_eq(stfs_view_getattr(view, ino_of(path), &attr), 0);
+	return attr.perm;
+}
+
+/* What cannot be written down is refused, and not shown either: without a staging area, and with one. */
+START_TEST(a_directory_on_a_full_disk)
+{
+	struct faulty_os faulty;
+
+	faulty_os_init(&faulty, stfs_os_real());
+	view_os = &faulty.os;
+	reopen();
+	for (int i = 0; i < 2; i++) {
+		faulty_os_plant_in(&faulty, FAULTY_PWRITE, FAULTY_FROM, 1, ENOSPC);
+		ck_assert_int_eq(set_mode("model", 0700), -ENOSPC);
+		ck_assert_uint_eq(mode_of("model"), 0755);
+		faulty_os_plant_in(&faulty, FAULTY_PWRITE, FAULTY_NONE, 0, 0);
+		ck_assert_int_eq(put("scratch", "x"), 0);
+		reopen();
+		ck_assert_uint_eq(mode_of("model"), 0755);
+	}
+	ck_assert_int_eq(set_mode("model", 0700), 0);
+	faulty_os_plant_in(&faulty, FAULTY_PWRITE, FAULTY_FROM, 1, ENOSPC);
+	ck_assert_int_eq(set_mode("model", 0750), -ENOSPC);
+	ck_assert_uint_eq(mode_of("model"), 0700);
+	view_os = NULL;
+	reopen();
+	ck_assert_uint_eq(mode_of("model"), 0700);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tcase = tcase_create("all");
@@ -86,6 +128,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, an_interrupted_call_is_made_again);
 	tcase_add_test(tcase, a_sync_that_failed_does_not_succeed_later);
+	tcase_add_test(tcase, a_directory_on_a_full_disk);
 	tcase_set_timeout(tcase, 60);
 	return run_tests("edit_faults", tcase);
 }

@@ -375,6 +375,59 @@ START_TEST(hostile_records_are_refused)
 }
 END_TEST
 
+/* A record of the attributes of a directory with `n` numbers, at the end of the journal of the closed view. */
+static void forge_dir_attr(const char *path, uint64_t nsec, size_t n)
+{
+	uint64_t numbers[] = { UINT64_MAX, 1, 1, UINT64_MAX, nsec, 0 };
+	_cleanup_buf_ struct stfs_buf payload = { 0 };
+
+	ck_assert_int_eq(stfs_payload_bytes(&payload, stfs_slice_of(path)), 0);
+	for (size_t i = 0; i < n; i++)
+		ck_assert_int_eq(stfs_payload_u64(&payload, numbers[i]), 0);
+	forge(STFS_RECORD_DIR_ATTR, &payload);
+}
+
+START_TEST(hostile_attributes_of_directories)
+{
+	static const struct {
+		const char *path;
+		uint64_t nsec;
+		size_t n;
+		mode_t perm; /* that model shows then, 0: refused */
+	} records[] = {
+		{ "model", 999999999, 5, 07777 },
+		{ "model/nothing", 0, 5, 0755 },
+		{ "model/../model", 0, 5, 0755 },
+		{ "/model", 0, 5, 0755 },
+		{ "model", 1000000000, 5, 0 },
+		{ "model", UINT64_MAX, 5, 0 },
+		{ "model", 0, 4, 0 },
+		{ "model", 0, 6, 0 },
+		{ "__metadata__/note", 0, 5, 0 },
+		{ "__metadata__/note/x", 0, 5, 0 },
+		{ "__metadata__/format", 0, 5, 0 },
+	};
+
+	for (size_t i = 0; i < STFS_ARRAY_SIZE(records); i++) {
+		struct stfs_attr attr;
+		char command[300];
+		int r;
+
+		ck_assert_int_eq(put("__metadata__/note", "y"), 0);
+		close_view();
+		forge_dir_attr(records[i].path, records[i].nsec, records[i].n);
+		r = try_open();
+		ck_assert_msg(r == (records[i].perm ? 0 : -EBADMSG), "%zu, %s: %d", i, records[i].path, r);
+		ck_assert(r < 0 || stfs_view_getattr(view, ino_of("model"), &attr) == 0);
+		ck_assert_msg(r < 0 || attr.perm == records[i].perm, "%s: %o", records[i].path, attr.perm);
+		close_view();
+		snprintf(command, sizeof(command), "rm -r %s/.m.stage", fixture_dir);
+		ck_assert_int_eq(system(command), 0);
+		open_view(STFS_NESTED);
+	}
+}
+END_TEST
+
 START_TEST(many_files_come_and_go)
 {
 	char text[4000];
@@ -409,6 +462,7 @@ int main(void)
 	tcase_add_test(tcase, synced_bytes_outlive_their_name);
 	tcase_add_test(tcase, sync_after_replay_is_about_the_same_file);
 	tcase_add_test(tcase, hostile_records_are_refused);
+	tcase_add_test(tcase, hostile_attributes_of_directories);
 	tcase_add_test(tcase, many_files_come_and_go);
 	tcase_set_timeout(tcase, 60);
 	return run_tests("edit_replay", tcase);
