@@ -34,7 +34,7 @@ def raise_it(error):
 def read_around(path, versions):
     """A file of which bytes are lost that were never synced: those cannot be read, all others can."""
     size, at = os.path.getsize(path), 0
-    found = bytearray(versions[-1])
+    found = bytearray(next(version for version in reversed(versions) if version is not None))
     if {len(version) for version in versions if version is not None} != {size}:
         raise OSError(errno.EIO, "a size that was synced is lost", path)
     known = [len({version[i] for version in versions if version is not None}) == 1 for i in range(size)]
