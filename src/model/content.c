@@ -67,6 +67,7 @@ void stfs_content_unref(struct stfs_content *content)
 		stfs_stage_file_remove(content->stage, content->number);
 	stfs_snapshot_unref(content->file);
 	stfs_ranges_fini(&content->ranges);
+	stfs_ranges_fini(&content->unsynced);
 	stfs_buf_fini(&content->text);
 	pthread_mutex_destroy(&content->lock);
 	free(content);

@@ -50,9 +50,11 @@ struct stfs_content {
 	unsigned openers;
 	bool whole;
 	struct stfs_ranges ranges; /* unused when whole */
-	uint64_t synced_size;      /* of a text or what is whole: size when it was last synced, UINT64_MAX for never */
-	bool synced;               /* the staged file has not been changed since it was synced */
-	bool vouched;              /* the last the journal says of its bytes is SYNCED */
+	struct stfs_ranges
+		unsynced;     /* of those, while the journal is replayed: of another boot, and not synced since */
+	uint64_t synced_size; /* of a text or what is whole: size when it was last synced, UINT64_MAX for never */
+	bool synced;          /* the staged file has not been changed since it was synced */
+	bool vouched;         /* the last the journal says of its bytes is SYNCED */
 };
 
 /* The descriptor of the staged file, -1 when it is not open. Called with the lock held. */
@@ -95,6 +97,7 @@ static inline void stfs_content_unstage(struct stfs_content *content)
 	content->whole = false;
 	content->synced_size = UINT64_MAX;
 	stfs_ranges_fini(&content->ranges);
+	stfs_ranges_fini(&content->unsynced);
 }
 
 /* Sets the mtime to now, or a little later than it was. Called with the lock held. */

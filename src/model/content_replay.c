@@ -2,6 +2,7 @@
 /* Content from the records of a journal, and back. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "content_private.h"
 
@@ -51,6 +52,7 @@ static int replay_staged(struct stfs_content *content, struct stfs_stage *stage,
 	if (content->whole) {
 		content->run_size = 0;
 		stfs_ranges_fini(&content->ranges);
+		stfs_ranges_fini(&content->unsynced);
 	}
 	return 0;
 }
@@ -58,13 +60,16 @@ static int replay_staged(struct stfs_content *content, struct stfs_stage *stage,
 static int replay_range(struct stfs_content *content, bool same_boot, struct stfs_slice payload)
 {
 	uint64_t v[2];
+	int r = 0;
 
 	if (!take_numbers(&payload, v, 2) || v[0] >= v[1] || v[1] > INT64_MAX || content->whole || !content->number)
 		return -EBADMSG;
 	content->size = STFS_MAX(content->size, v[1]);
-	if (!same_boot)
+	if (!same_boot) {
 		content->damage = STFS_DAMAGE_POWER; /* until a SYNCED comes */
-	return stfs_ranges_add(&content->ranges, v[0], v[1], NULL);
+		r = stfs_ranges_add(&content->unsynced, v[0], v[1], NULL);
+	}
+	return r < 0 ? r : stfs_ranges_add(&content->ranges, v[0], v[1], NULL);
 }
 
 static int replay_size(struct stfs_content *content, struct stfs_slice payload)
@@ -75,6 +80,7 @@ static int replay_size(struct stfs_content *content, struct stfs_slice payload)
 	if (!take_numbers(&payload, &size, 1) || size > INT64_MAX || !content->number || (content->whole && size))
 		return -EBADMSG;
 	stfs_ranges_cut(&content->ranges, size);
+	stfs_ranges_cut(&content->unsynced, size);
 	content->run_size = STFS_MIN(content->run_size, size);
 	content->size = size;
 	if (size == 0)
@@ -86,8 +92,11 @@ static int replay_synced(struct stfs_content *content, struct stfs_slice payload
 {
 	if (!take_numbers(&payload, &content->synced_size, 1))
 		return -EBADMSG;
+	/* What was damaged by then has holes that a sync does not fill. */
 	if (content->damage == STFS_DAMAGE_POWER && !content->damage_kept)
 		content->damage = STFS_DAMAGE_NONE;
+	if (content->damage != STFS_DAMAGE_POWER)
+		stfs_ranges_fini(&content->unsynced);
 	content->vouched = true;
 	return 0;
 }
@@ -178,6 +187,42 @@ static void learn_size(struct stfs_content *content, const struct stat *st, bool
 		content->attr.mtime = st->st_mtim;
 }
 
+/* Takes out of the ranges what of `at` to `end` the staged file does not have. */
+static int forget_holes(struct stfs_content *content, uint64_t at, uint64_t end)
+{
+	int fd = stfs_content_fd(content), r = 0;
+
+	while (r == 0 && at < end) {
+		off_t data = lseek(fd, (off_t)(content->shift + at), SEEK_DATA), hole;
+		uint64_t begin;
+
+		if (data < 0 && errno != ENXIO)
+			return 0; /* nobody can tell */
+		begin = data < 0 ? end : STFS_MIN((uint64_t)data - content->shift, end);
+		r = stfs_ranges_remove(&content->ranges, at, begin);
+		hole = begin < end ? lseek(fd, data, SEEK_HOLE) : -1;
+		if (hole < 0)
+			break;
+		at = (uint64_t)hole - content->shift;
+	}
+	return r;
+}
+
+/*
+ * A power cut may leave the size of a file and no bytes: where they were never synced, those of the model are shown again, and
+ * not zeros that nobody wrote.
+ */
+static int forget_unwritten(struct stfs_content *content)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < content->unsynced.n; i++)
+		r = forget_holes(content, content->unsynced.items[i].begin,
+				 STFS_MIN(content->unsynced.items[i].end, content->run_size));
+	stfs_ranges_fini(&content->unsynced);
+	return r;
+}
+
 int stfs_content_replay_end(struct stfs_content *content, bool same_boot)
 {
 	struct stat st;
@@ -195,7 +240,7 @@ int stfs_content_replay_end(struct stfs_content *content, bool same_boot)
 	}
 	if (r < 0)
 		return r;
-	r = fstat(stfs_content_fd(content), &st) < 0 ? -errno : 0;
+	r = fstat(stfs_content_fd(content), &st) < 0 ? -errno : forget_unwritten(content);
 	stfs_content_release_fd(content);
 	if (r == 0 && content->whole)
 		learn_size(content, &st, same_boot);

@@ -77,6 +77,41 @@ int stfs_ranges_add(struct stfs_ranges *ranges, uint64_t begin, uint64_t end, bo
 	return r;
 }
 
+/* Puts a range that ends before `begin` and one that starts at `end` in the place of item `i`, which has both in it. */
+static int split(struct stfs_ranges *ranges, size_t i, uint64_t begin, uint64_t end)
+{
+	int r = stfs_ranges_reserve(ranges);
+
+	if (r < 0)
+		return r;
+	memmove(&ranges->items[i + 1], &ranges->items[i], (ranges->n - i) * sizeof(*ranges->items));
+	ranges->items[i].end = begin;
+	ranges->items[i + 1].begin = end;
+	ranges->n++;
+	return 0;
+}
+
+int stfs_ranges_remove(struct stfs_ranges *ranges, uint64_t begin, uint64_t end)
+{
+	size_t first = first_ending_from(ranges, begin), last;
+
+	if (begin >= end)
+		return 0;
+	if (first < ranges->n && ranges->items[first].begin < begin) {
+		if (ranges->items[first].end > end)
+			return split(ranges, first, begin, end);
+		ranges->items[first++].end = begin;
+	}
+	for (last = first; last < ranges->n && ranges->items[last].end <= end; last++)
+		;
+	if (last > first && last < ranges->n)
+		memmove(&ranges->items[first], &ranges->items[last], (ranges->n - last) * sizeof(*ranges->items));
+	ranges->n -= last - first;
+	if (first < ranges->n)
+		ranges->items[first].begin = STFS_MAX(ranges->items[first].begin, end);
+	return 0;
+}
+
 void stfs_ranges_cut(struct stfs_ranges *ranges, uint64_t size)
 {
 	size_t i = first_ending_from(ranges, size);

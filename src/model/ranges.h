@@ -27,6 +27,9 @@ int stfs_ranges_reserve(struct stfs_ranges *ranges) STFS_MUST_CHECK;
 /* Adds begin to end. *ret_grew (may be NULL) tells whether a byte was new. Returns 0 or -ENOMEM (the set is as before). */
 int stfs_ranges_add(struct stfs_ranges *ranges, uint64_t begin, uint64_t end, bool *ret_grew) STFS_MUST_CHECK;
 
+/* Takes begin to end out. Returns 0 or -ENOMEM (the set is as before). */
+int stfs_ranges_remove(struct stfs_ranges *ranges, uint64_t begin, uint64_t end) STFS_MUST_CHECK;
+
 /* Removes everything from `size` on. Never fails. */
 void stfs_ranges_cut(struct stfs_ranges *ranges, uint64_t size);
 

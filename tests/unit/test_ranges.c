@@ -134,6 +134,10 @@ START_TEST(test_random)
 			stfs_ranges_cut(&ranges, begin);
 			for (uint64_t i = begin; i < SPACE; i++)
 				set[i] = false;
+		} else if (step % 3 == 0) {
+			ck_assert_int_eq(stfs_ranges_remove(&ranges, begin, end), 0);
+			for (uint64_t i = begin; i < end; i++)
+				set[i] = false;
 		} else {
 			for (uint64_t i = begin; i < end; i++) {
 				grew |= !set[i];
