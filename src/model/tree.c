@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ID_MASK ((UINT64_C(1) << STFS_NODE_ID_BITS) - 1)
 #define CAP_FIRST 64u
 #define NAMES_SLACK 65536 /* bytes of names that are not worth the while */
 
@@ -240,6 +239,7 @@ static int append_node(struct stfs_tree *tree, uint64_t id, struct stfs_slice na
 		.name_len = (uint8_t)name.len,
 		.kind = (uint8_t)kind,
 	};
+	tree->has_files |= id > STFS_NODE_ID_MASK;
 	return 0;
 }
 
@@ -313,6 +313,17 @@ uint32_t stfs_tree_find(const struct stfs_tree *tree, uint64_t id)
 	return STFS_NODE_NONE;
 }
 
+/* Whether an id is that of a node, or was that of the directory of a file which has moved away from it and kept its number. */
+static bool is_taken(const struct stfs_tree *tree, uint64_t id)
+{
+	uint64_t high = tree->has_files ? UINT64_MAX >> STFS_NODE_ID_BITS : 0;
+
+	while (stfs_tree_find(tree, high << STFS_NODE_ID_BITS | id) == STFS_NODE_NONE)
+		if (high-- == 0)
+			return false;
+	return true;
+}
+
 int stfs_tree_add(struct stfs_tree *tree, uint32_t parent, struct stfs_slice name, enum stfs_node_kind kind,
 		  uint32_t *ret_node)
 {
@@ -321,7 +332,7 @@ int stfs_tree_add(struct stfs_tree *tree, uint32_t parent, struct stfs_slice nam
 
 	name_key_set(&key, tree->nodes[parent].id, name);
 	id = stfs_tree_stable_id(key.bytes, key.len);
-	while (stfs_tree_find(tree, id) != STFS_NODE_NONE)
+	while (is_taken(tree, id))
 		id = stfs_tree_next_id(id);
 	return stfs_tree_insert(tree, parent, name, kind, id, ret_node);
 }
@@ -480,12 +491,7 @@ static const struct stfs_hash_key stable_key = { UINT64_C(0x7361666574656e73), U
 
 uint64_t stfs_tree_stable_id(const void *data, size_t len)
 {
-	uint64_t id = stfs_hash(stable_key, data, len) & ID_MASK;
+	uint64_t id = stfs_hash(stable_key, data, len) & STFS_NODE_ID_MASK;
 
 	return id < STFS_NODE_ID_FIRST ? id + STFS_NODE_ID_FIRST : id;
-}
-
-uint64_t stfs_tree_next_id(uint64_t id)
-{
-	return id == ID_MASK ? STFS_NODE_ID_FIRST : id + 1;
 }

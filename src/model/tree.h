@@ -23,6 +23,7 @@
 #define STFS_NODE_METADATA 1u           /* index and id of __metadata__ */
 #define STFS_NODE_ID_FIRST UINT64_C(16) /* ids below are given by hand, never by the hash */
 #define STFS_NODE_ID_BITS 60
+#define STFS_NODE_ID_MASK ((UINT64_C(1) << STFS_NODE_ID_BITS) - 1)
 
 enum stfs_node_kind {
 	STFS_NODE_MODULE, /* a directory, of a tensor when `entry` says so */
@@ -54,6 +55,7 @@ struct stfs_tree {
 	uint32_t max;          /* nodes allowed: STFS_NODES_MAX, or fewer */
 	struct stfs_buf names;
 	size_t names_left;         /* bytes of `names` that no node has any more */
+	bool has_files;            /* ids of more than STFS_NODE_ID_BITS were given */
 	uint32_t *by_name, *by_id; /* open addressing, 0 is free; their size follows from `cap` */
 	struct stfs_hash_key key;  /* of the two tables; random, so that a model cannot be made to collide in them */
 };
@@ -122,4 +124,7 @@ int stfs_tree_path(const struct stfs_tree *tree, uint32_t ancestor, uint32_t nod
 uint64_t stfs_tree_stable_id(const void *data, size_t len);
 
 /* The number to try when `id` is taken. */
-uint64_t stfs_tree_next_id(uint64_t id);
+static inline uint64_t stfs_tree_next_id(uint64_t id)
+{
+	return id == STFS_NODE_ID_MASK ? STFS_NODE_ID_FIRST : id + 1;
+}

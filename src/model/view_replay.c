@@ -130,6 +130,16 @@ static int take_new(struct replaying *replaying, const struct stfs_record *recor
 	return r;
 }
 
+/* Whether a file that is generated has that number: a commit left the one to scratch that came from there. */
+static bool is_generated(const struct stfs_view *view, uint64_t id)
+{
+	uint64_t slot = id >> STFS_NODE_ID_BITS;
+	uint32_t dir = stfs_tree_find(&view->tree, id & STFS_NODE_ID_MASK);
+
+	return slot >= STFS_SLOT_DATA && slot <= STFS_SLOT_SHAPE && dir != STFS_NODE_NONE &&
+	       view->tree.nodes[dir].kind == STFS_NODE_MODULE && !stfs_view_is_explicit(view, dir);
+}
+
 /* The number a node had, if it is free; else a new one. `slots` allows numbers that a tensor's file keeps. */
 static uint64_t wanted_id(struct replaying *replaying, uint64_t ino, bool file)
 {
@@ -138,7 +148,8 @@ static uint64_t wanted_id(struct replaying *replaying, uint64_t ino, bool file)
 	bool fits = file ? slot == STFS_SLOT_KEY || (slot >= STFS_SLOT_DATA && slot <= STFS_SLOT_NPY) :
 			   slot == STFS_SLOT_DIR;
 
-	if (fits && ino >> STFS_SLOT_BITS >= STFS_NODE_ID_FIRST && stfs_tree_find(tree, id) == STFS_NODE_NONE)
+	if (fits && ino >> STFS_SLOT_BITS >= STFS_NODE_ID_FIRST && stfs_tree_find(tree, id) == STFS_NODE_NONE &&
+	    !is_generated(replaying->view, id))
 		return id;
 	return stfs_change_new_id(replaying->view);
 }

@@ -49,6 +49,28 @@ START_TEST(large_key_as_scratch)
 }
 END_TEST
 
+/* Its number is that of a file of the tensor again, which the next mount shows. */
+START_TEST(scratch_that_was_data)
+{
+	struct stfs_buf buf;
+
+	close_view();
+	view = editing("m.safetensors");
+	edit_mv(view, "model/a/b/data", "model/scratch");
+	edit_write(view, "model/a/b/data", true, "12345", 5, 0);
+	commit(view);
+	stfs_view_free(view);
+	view = editing("m.safetensors");
+	ck_assert_uint_ne(ino_of("model/a/b/data"), ino_of("model/scratch"));
+	edit_write(view, "model/a/b/data", false, "54321", 5, 0);
+	edit_rm(view, "model/scratch");
+	buf = edit_bytes(view, "model/a/b/data");
+	ck_assert_uint_eq(buf.len, 5);
+	ck_assert_mem_eq(buf.data, "54321", 5);
+	stfs_buf_fini(&buf);
+}
+END_TEST
+
 START_TEST(keys_outlive_the_shard_they_were_in)
 {
 	struct maker maker = { 0 };
@@ -83,6 +105,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, scratch_of_a_cut_tensor);
 	tcase_add_test(tcase, large_key_as_scratch);
+	tcase_add_test(tcase, scratch_that_was_data);
 	tcase_add_test(tcase, keys_outlive_the_shard_they_were_in);
 	tcase_set_timeout(tcase, 60);
 	return run_tests("edit_commit", tcase);

@@ -143,6 +143,41 @@ START_TEST(two_places_of_one_name_are_told)
 }
 END_TEST
 
+static void discard(const char *path)
+{
+	ck_assert_int_eq(stfs_view_discard(view, stfs_slice_of(path), NULL), 0);
+}
+
+/* A number is that of one file: by it what is written finds its place. */
+START_TEST(a_file_moved_out_of_what_is_discarded_keeps_its_number)
+{
+	uint64_t ino;
+
+	ck_assert_int_eq(put("model/a/b/data", "moved"), 0);
+	ino = ino_of("model/a/b/data");
+	ck_assert_int_eq(do_rename("model/a/b/data", "model/scratch"), 0);
+	discard("model/a/b");
+	ck_assert_uint_eq(ino_of("model/scratch"), ino);
+	ck_assert_uint_ne(ino_of("model/a/b/data"), ino);
+	ck_assert_int_eq(put("model/a/b/data", "plain"), 0);
+	expect("model/scratch", "moved");
+	reopen();
+	expect("model/scratch", "moved");
+	expect("model/a/b/data", "plain");
+	/* Files come and go, and the others stay what they are. */
+	ck_assert_int_eq(do_unlink("model/a/b/shape"), 0);
+	ck_assert_int_eq(do_unlink("model/a/b/dtype"), 0);
+	expect("model/scratch", "moved");
+	expect("model/a/b/data", "plain");
+	ck_assert_int_eq(do_unlink("model/a/b/data"), 0);
+	expect("model/scratch", "moved");
+	/* Where nothing is in the way a directory has the number of its name again. */
+	ck_assert_int_eq(do_unlink("model/scratch"), 0);
+	discard("model/a/b");
+	ck_assert_uint_eq(ino_of("model/a/b/data"), ino);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tcase = tcase_create("all");
@@ -155,6 +190,7 @@ int main(void)
 	tcase_add_test(tcase, discard_of_a_name_that_was_moved_away);
 	tcase_add_test(tcase, one_name_has_one_place);
 	tcase_add_test(tcase, two_places_of_one_name_are_told);
+	tcase_add_test(tcase, a_file_moved_out_of_what_is_discarded_keeps_its_number);
 	tcase_set_timeout(tcase, 60);
 	return run_tests("edit_names", tcase);
 }
