@@ -406,21 +406,55 @@ static int find_named(const struct stfs_view *view, struct stfs_slice *path, str
 	return r;
 }
 
-/* What the kernel knows of the path: what is there, which may go, and the directories that lead there. */
-static int collect_known(struct stfs_view *view, struct stfs_slice path, struct stfs_known *known)
+/* Finds what is at a path, or the last of what leads there. Returns whether it is at the path itself. */
+static bool find_nearest(const struct stfs_view *view, struct stfs_slice path, uint32_t *ret)
+{
+	uint32_t child;
+
+	for (*ret = STFS_NODE_ROOT; path.len; *ret = child) {
+		child = stfs_tree_child(&view->tree, *ret, stfs_slice_cut(&path, '/'));
+		if (child == STFS_NODE_NONE)
+			return false;
+	}
+	return true;
+}
+
+/* Where tensors that were moved to `top` or below it are going to be again. */
+static int collect_homes(struct stfs_view *view, uint32_t top, struct stfs_known *known)
 {
 	const struct stfs_tree *tree = &view->tree;
-	uint32_t node = STFS_NODE_ROOT, child = node;
+	_cleanup_buf_ struct stfs_buf path = { 0 };
+	uint32_t home, last = top;
+	int r = 0;
+
+	for (uint32_t node = top; r == 0 && node != STFS_NODE_NONE; node = stfs_tree_next(tree, top, node)) {
+		if (tree->nodes[node].kind != STFS_NODE_MODULE || tree->nodes[node].entry == STFS_NODE_NONE)
+			continue;
+		path.len = 0;
+		r = stfs_name_encode(&path, stfs_view_tensor(view, node)->name, view->options.layout);
+		if (r < 0)
+			return r;
+		find_nearest(view, stfs_buf_slice(&path), &home);
+		/* They often come from one directory. */
+		if (home != last && !stfs_tree_is_below(tree, home, top))
+			r = stfs_known_collect_above(view, home, known);
+		last = home;
+	}
+	return r;
+}
+
+/* What the kernel knows of the path: what is there, which may go, and the directories whose times and links are others then. */
+static int collect_known(struct stfs_view *view, struct stfs_slice path, struct stfs_known *known)
+{
+	uint32_t node;
 	int r;
 
-	while (path.len && child != STFS_NODE_NONE) {
-		child = stfs_tree_child(tree, node, stfs_slice_cut(&path, '/'));
-		node = child == STFS_NODE_NONE ? node : child;
-	}
-	if (child == STFS_NODE_NONE)
+	if (!find_nearest(view, path, &node))
 		return stfs_known_collect_above(view, node, known);
 	r = stfs_known_collect(view, node, known);
-	return r < 0 ? r : stfs_known_collect_above(view, tree->nodes[node].parent, known);
+	if (r == 0)
+		r = stfs_known_collect_above(view, view->tree.nodes[node].parent, known);
+	return r == 0 && path.len && view->dirs_moved ? collect_homes(view, node, known) : r;
 }
 
 int stfs_view_discard(struct stfs_view *view, struct stfs_slice path, struct stfs_diag *diag)

@@ -86,6 +86,25 @@ START_TEST(a_discard_tells_of_all_that_changes)
 }
 END_TEST
 
+/* A tensor that was moved to the path goes back, into a directory whose links are others then, too. */
+START_TEST(a_discard_tells_of_where_a_tensor_goes_back_to)
+{
+	const struct stfs_view_watcher watcher = { note_change, note_rename, NULL };
+
+	stfs_view_set_watcher(view, &watcher);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(do_mkdir("other"), 0);
+		ck_assert_int_eq(do_rename("model/a/w", "other/w"), 0);
+		expected = ino_of("model/a");
+		told = false;
+		ck_assert_int_eq(stfs_view_discard(view, stfs_slice_of(i ? "other" : "other/w"), NULL), 0);
+		ck_assert(told);
+		ck_assert(is_there("model/a/w/data"));
+		ck_assert_int_eq(stfs_view_discard(view, (struct stfs_slice){ 0 }, NULL), 0);
+	}
+}
+END_TEST
+
 /* Editors write a new file and give it the old one's name: places of what is gone must be used again, whatever stays. */
 START_TEST(files_that_come_and_go_leave_no_places)
 {
@@ -133,6 +152,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, a_discard_tells_of_its_path);
 	tcase_add_test(tcase, a_discard_tells_of_all_that_changes);
+	tcase_add_test(tcase, a_discard_tells_of_where_a_tensor_goes_back_to);
 	tcase_add_test(tcase, files_that_come_and_go_leave_no_places);
 	tcase_add_test(tcase, directories_that_come_and_go_leave_no_places);
 	tcase_set_timeout(tcase, 60);
