@@ -87,7 +87,7 @@ static int discard_one(const struct stfs_names *names, const char *typed)
 
 /*
  * The same for one of many. To take the names anew costs as much as the model is large: done only when nothing was found by those
- * from before, which *ret_fresh tells to be of now.
+ * from before, which *ret_fresh tells to be of now. When they cannot be taken there are none for the paths to come either.
  */
 static int discard_next(struct stfs_names *names, const char *typed, bool *ret_fresh)
 {
@@ -99,6 +99,8 @@ static int discard_next(struct stfs_names *names, const char *typed, bool *ret_f
 		r = stfs_names_init(names, view);
 		if (r == 0)
 			r = discard_one(names, typed);
+		else
+			stfs_names_fini(names);
 	}
 	*ret_fresh = false;
 	return r;
@@ -118,7 +120,7 @@ static int discard_paths(struct stfs_editing *editing, char **paths, int n)
 	r = stfs_names_init(&names, view);
 	if (r < 0)
 		return stfs_editing_fail(r, "what is staged cannot be read");
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n && names.changes; i++) {
 		/* An empty path would mean all of it. */
 		r = *paths[i] ? discard_next(&names, paths[i], &fresh) : -ENOENT;
 		code = r == -ENOENT ? not_staged(paths[i]) :
