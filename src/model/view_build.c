@@ -177,8 +177,8 @@ void stfs_view_free_contents(struct stfs_view *view, bool drop)
 {
 	for (uint32_t i = 0; i < view->n_contents; i++) {
 		if (drop)
-			stfs_content_drop(view->contents[i]);
-		stfs_content_unref(view->contents[i]);
+			stfs_content_drop(view->contents[i].content);
+		stfs_content_unref(view->contents[i].content);
 	}
 	view->n_contents = 0;
 }

@@ -58,6 +58,13 @@ static int reserve_content(struct stfs_view *view)
 			       sizeof(*view->contents));
 }
 
+/* Puts the content of a file node (owned by the view from here) where there is room for it. */
+static void add_content(struct stfs_view *view, uint32_t node, struct stfs_content *content)
+{
+	view->tree.nodes[node].entry = view->n_contents;
+	view->contents[view->n_contents++] = (struct stfs_placed_content){ content, node };
+}
+
 int stfs_change_add_file(struct stfs_view *view, uint32_t dir, struct stfs_slice name, struct stfs_content *content,
 			 uint32_t *ret_node)
 {
@@ -69,15 +76,14 @@ int stfs_change_add_file(struct stfs_view *view, uint32_t dir, struct stfs_slice
 				     stfs_change_id_of_ino(stfs_content_ino(content)), &node);
 	if (r < 0)
 		return r;
-	view->tree.nodes[node].entry = view->n_contents;
-	view->contents[view->n_contents++] = content;
+	add_content(view, node, content);
 	*ret_node = node;
 	return 0;
 }
 
 void stfs_change_set_content(struct stfs_view *view, uint32_t node, struct stfs_content *content, bool keep_bytes)
 {
-	struct stfs_content **place = &view->contents[view->tree.nodes[node].entry];
+	struct stfs_content **place = &view->contents[view->tree.nodes[node].entry].content;
 
 	if (!keep_bytes)
 		stfs_content_drop(*place);
@@ -187,8 +193,7 @@ int stfs_change_make_file(struct stfs_view *view, uint32_t node)
 	if (r < 0)
 		return r;
 	view->tree.nodes[node].kind = STFS_NODE_OWN;
-	view->tree.nodes[node].entry = view->n_contents;
-	view->contents[view->n_contents++] = stfs_steal(content);
+	add_content(view, node, stfs_steal(content));
 	return 0;
 }
 
@@ -232,11 +237,11 @@ bool stfs_change_is_tensor(const struct stfs_view *view, uint32_t dir)
 /* Lets go of the content of a node. The last one takes its place, so that files that come and go leave none behind. */
 static void release_content(struct stfs_view *view, struct stfs_node *n)
 {
-	struct stfs_content *content = view->contents[n->entry], *last = view->contents[--view->n_contents];
-	uint32_t node = stfs_tree_find(&view->tree, stfs_change_id_of_ino(stfs_content_ino(last)));
+	struct stfs_content *content = view->contents[n->entry].content;
+	struct stfs_placed_content last = view->contents[--view->n_contents];
 
 	view->contents[n->entry] = last;
-	view->tree.nodes[node].entry = n->entry;
+	view->tree.nodes[last.node].entry = n->entry;
 	stfs_content_drop(content);
 	stfs_content_unref(content);
 }

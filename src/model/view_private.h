@@ -74,6 +74,12 @@ enum stfs_role {
 	STFS_ROLE_SCRATCH,
 };
 
+/* The content of a file node. */
+struct stfs_placed_content {
+	struct stfs_content *content; /* one reference */
+	uint32_t node;
+};
+
 /* Where attributes of a directory come from; of several the last one of these. */
 enum stfs_dir_attr_origin {
 	STFS_DIR_TOUCHED, /* an edit in it moved its time */
@@ -101,7 +107,7 @@ struct stfs_view {
 	/* protects the tree and the arrays below it; only a writable view ever writes them */
 	pthread_rwlock_t tree_lock;
 	struct stfs_tree tree;
-	struct stfs_content **contents; /* of file nodes, by their `entry` */
+	struct stfs_placed_content *contents; /* of file nodes, by their `entry` */
 	uint32_t n_contents, contents_cap;
 	struct stfs_dir_attr *dir_attrs; /* of nodes that have some, by `attr` - 1 */
 	uint32_t n_dir_attrs, dir_attrs_cap;
@@ -166,7 +172,7 @@ static inline struct stfs_run stfs_view_run(const struct stfs_model *model, uint
 /* The content of a file node. */
 static inline struct stfs_content *stfs_view_content(const struct stfs_view *view, uint32_t node)
 {
-	return view->contents[view->tree.nodes[node].entry];
+	return view->contents[view->tree.nodes[node].entry].content;
 }
 
 /* Whether the directory `node` has .safetensors in it, listed. */

@@ -372,7 +372,7 @@ static int apply(void *user, const struct stfs_record *record)
 static int end_replay(struct stfs_view *view, bool same_boot)
 {
 	for (uint32_t i = 0; i < view->n_contents; i++) {
-		int r = stfs_content_replay_end(view->contents[i], same_boot);
+		int r = stfs_content_replay_end(view->contents[i].content, same_boot);
 
 		if (r < 0)
 			return r;
@@ -417,7 +417,7 @@ static int sweep(struct stfs_view *view)
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < view->n_contents; i++) {
-		struct stfs_content *content = view->contents[i];
+		struct stfs_content *content = view->contents[i].content;
 
 		if (stfs_content_stage_number(content))
 			r = stfs_idmap_put(&staged, stfs_content_stage_number(content), content);

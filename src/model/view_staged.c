@@ -49,9 +49,9 @@ static int sync_contents(struct stfs_view *view)
 	int error = 0;
 
 	for (uint32_t i = 0; i < view->n_contents; i++)
-		stfs_content_start_sync(view->contents[i]);
+		stfs_content_start_sync(view->contents[i].content);
 	for (uint32_t i = 0; i < view->n_contents; i++) {
-		int r = sync_content(view, view->contents[i]);
+		int r = sync_content(view, view->contents[i].content);
 
 		if (r < 0)
 			error = r;
@@ -108,7 +108,7 @@ static bool has_empty_dir(const struct stfs_view *view)
 static bool has_edited_text(const struct stfs_view *view)
 {
 	for (uint32_t i = 0; i < view->n_contents; i++) {
-		if (stfs_content_edited(view->contents[i]))
+		if (stfs_content_edited(view->contents[i].content))
 			return true;
 	}
 	return false;
