@@ -38,7 +38,7 @@ void stfs_jobs_launder(struct stfs_front *front)
 	if (stfs_handle_list_writable(front, &inos, &n) < 0)
 		return;
 	for (size_t i = 0; i < n; i++)
-		fuse_lowlevel_notify_inval_inode(front->jobs.fuse, inos[i], 0, 0);
+		fuse_lowlevel_notify_inval_inode(front->fuse, inos[i], 0, 0);
 }
 
 /* Collects findings as the text of `result`. */
@@ -217,13 +217,11 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int stfs_jobs_start(struct stfs_front *front, struct fuse_session *fuse)
+int stfs_jobs_start(struct stfs_front *front)
 {
 	struct stfs_jobs *jobs = &front->jobs;
-	int error;
+	int error = pthread_create(&jobs->thread, NULL, work, front);
 
-	jobs->fuse = fuse;
-	error = pthread_create(&jobs->thread, NULL, work, front);
 	jobs->started = error == 0;
 	return -error;
 }

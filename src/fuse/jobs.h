@@ -17,7 +17,6 @@ struct stfs_job;
 
 /* Embedded in the front. */
 struct stfs_jobs {
-	struct fuse_session *fuse; /* borrowed */
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock; /* protects what follows; nothing is locked under it */
@@ -30,7 +29,7 @@ void stfs_jobs_init(struct stfs_jobs *jobs);
 void stfs_jobs_fini(struct stfs_jobs *jobs);
 
 /* Starts the thread. Returns 0 or -errno. */
-int stfs_jobs_start(struct stfs_front *front, struct fuse_session *fuse);
+int stfs_jobs_start(struct stfs_front *front);
 
 /*
  * Takes over a write of `data` (borrowed) to an open control file; one that makes no sense is answered at once, with EINVAL.

@@ -230,7 +230,7 @@ static int start_threads(struct stfs_session *session)
 	if (r == 0)
 		r = stfs_notifier_start(&front->notifier, session->fuse);
 	if (r == 0)
-		r = stfs_jobs_start(front, session->fuse);
+		r = stfs_jobs_start(front);
 	if (r == 0)
 		r = stfs_ending_start(&session->ending, front, session->fuse);
 	return r;
